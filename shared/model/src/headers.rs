@@ -1,0 +1,30 @@
+//! The names of the headers that routers, agents and backends say to each other.
+//!
+//! Everything that starts with [`PREFIX`] is internal: a client's own never survives the router.
+
+use http::HeaderName;
+
+/// What every internal header starts with.
+pub const PREFIX: &str = "cofferdam-";
+
+/// The tenant whose request this is; agents pass it to the backend.
+pub const TENANT: HeaderName = HeaderName::from_static("cofferdam-tenant");
+/// The request's class, as the router classified it.
+pub const CLASS: HeaderName = HeaderName::from_static("cofferdam-class");
+/// Which attempt this is, from 1.
+pub const ATTEMPT: HeaderName = HeaderName::from_static("cofferdam-attempt");
+/// Milliseconds until the caller's deadline.
+pub const REMAINING_MS: HeaderName = HeaderName::from_static("cofferdam-remaining-ms");
+/// The revision of the router's fleet file.
+pub const REVISION: HeaderName = HeaderName::from_static("cofferdam-revision");
+/// The digest of the router's placement table, 16 hexadecimal digits.
+pub const DIGEST: HeaderName = HeaderName::from_static("cofferdam-digest");
+/// On an agent's refusal: its reason, `tenant`, `class` or `cell`.
+pub const REFUSED: HeaderName = HeaderName::from_static("cofferdam-refused");
+/// ORCA's load report, on every answer of an agent.
+pub const LOAD: HeaderName = HeaderName::from_static("endpoint-load-metrics");
+
+/// Whether a field is internal, and so never crosses the router in either direction.
+pub fn is_internal(name: &HeaderName) -> bool {
+    name.as_str().starts_with(PREFIX) || *name == LOAD
+}

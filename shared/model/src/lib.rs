@@ -1,0 +1,24 @@
+//! The product's words, each with one meaning: tenants, cells, shards, rates, levels, refusals, saturation, the hop.
+//!
+//! No I/O, no runtime, no clock: every type here can be built and compared in a unit test.
+
+mod cell;
+mod class;
+pub mod headers;
+mod hop;
+mod rate;
+mod refusal;
+mod saturation;
+mod tenant;
+mod version;
+mod weight;
+
+pub use cell::{CellId, CellIndex, NameError, Shard, ZoneId};
+pub use class::{ClassName, PlanName};
+pub use hop::{Hop, HopError};
+pub use rate::{Count, Rate, RateError};
+pub use refusal::{CellReason, Level, Limited};
+pub use saturation::{ClassSaturation, Report, ReportError, Saturation};
+pub use tenant::{Alphabet, AlphabetError, TenantError, TenantId};
+pub use version::{Digest, Revision};
+pub use weight::{Weight, WeightError};

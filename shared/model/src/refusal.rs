@@ -1,0 +1,95 @@
+//! Why a request is refused: closed sets, so that callers, metrics and tests can name every one.
+
+use std::fmt;
+
+/// The level of the fleet-wide limits that refused, from wide to narrow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// The whole fleet's ceiling.
+    Fleet,
+    /// The tenant's plan.
+    Tenant,
+}
+
+/// Which of a level's two limits refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Limited {
+    /// How fast: the token bucket.
+    Rate,
+    /// How many at once: the permits.
+    Concurrency,
+}
+
+/// Why an agent refused. Only [`CellReason::Cell`] may move a request to the other cell of its shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CellReason {
+    /// The tenant holds its share of the class: its own doing, 429.
+    Tenant,
+    /// The class is full, 503.
+    Class,
+    /// The whole cell is full, draining, or its backend is gone, 503.
+    Cell,
+}
+
+impl Level {
+    /// Every level, wide to narrow.
+    pub const ALL: [Self; 2] = [Self::Fleet, Self::Tenant];
+
+    /// The level's word in metrics and answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fleet => "fleet",
+            Self::Tenant => "tenant",
+        }
+    }
+}
+
+impl Limited {
+    /// Both kinds of limit.
+    pub const ALL: [Self; 2] = [Self::Rate, Self::Concurrency];
+
+    /// The limit's word in metrics and answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::Concurrency => "concurrency",
+        }
+    }
+}
+
+impl CellReason {
+    /// Every reason.
+    pub const ALL: [Self; 3] = [Self::Tenant, Self::Class, Self::Cell];
+
+    /// The reason's word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tenant => "tenant",
+            Self::Class => "class",
+            Self::Cell => "cell",
+        }
+    }
+
+    /// Reads a reason off the wire; anything unknown is `None`.
+    pub fn from_wire(bytes: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.as_str().as_bytes() == bytes)
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Limited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for CellReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The longest cell, zone, class or plan name, in bytes.
-pub const MAX_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// Why text is not a name of the fleet file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

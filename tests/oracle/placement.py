@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""An independent placement: computes the golden vectors again, from the rules as they are documented.
+
+    python3 placement.py golden.json
+
+reads the fleets of the file (its questions), and prints the file with every answer computed anew: hashes, digests and
+placements. It shares no code and no table with the product: logarithms come from exact decimals, and the ranking is a
+plain sort. The rules are those of the module documentation of `cofferdam-placement`. Python's standard library only.
+"""
+
+import json
+import math
+import sys
+from decimal import Decimal, localcontext
+
+from xxh3 import MASK, xxh3_64
+
+GOLDEN_GAMMA = 0x9E3779B97F4A7C15
+
+
+def mix(z):
+    """The finalizer of splitmix64."""
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
+    return z ^ (z >> 31)
+
+
+def log2_table():
+    """floor(2^40 * log2(1 + i / 4096)) for i from 0 to 4096."""
+    with localcontext() as context:
+        context.prec = 60
+        scale = Decimal(2**40) / Decimal(2).ln()
+        table = [int((1 + Decimal(i) / 4096).ln() * scale) for i in range(4096)]
+    return table + [2**40]
+
+
+LOG2 = log2_table()
+
+
+def neg_log2(u):
+    """-log2(u / 2^64) with 40 bits behind the point."""
+    u = max(u, 1)
+    e = u.bit_length() - 1
+    mantissa = (u << (64 - e)) & MASK
+    i, r = mantissa >> 52, (mantissa >> 20) & 0xFFFFFFFF
+    return ((64 - e) << 40) - (LOG2[i] + ((LOG2[i + 1] - LOG2[i]) * r >> 32))
+
+
+def shards(fleet):
+    """The shard of every slot, as indexes of the cells sorted by id."""
+    cells = sorted(fleet["cells"], key=lambda cell: cell["id"].encode())
+    size = fleet["shard_size"]
+    # log / weight orders as log * (common / weight), and that is a whole number.
+    common = math.lcm(*(cell["weight"] for cell in cells))
+    seeds = [xxh3_64(cell["id"].encode(), fleet["seed"]) for cell in cells]
+    rates = [common // cell["weight"] for cell in cells]
+    zones = [cell["zone"] for cell in cells]
+    if len(set(zones)) == 1:
+        zones = list(range(len(cells)))
+    for slot in range(fleet["slots"]):
+        salt = mix(slot + GOLDEN_GAMMA & MASK)
+        ranked = sorted((neg_log2(mix(seeds[i] ^ salt)) * rates[i], i) for i in range(len(cells)))
+        shard, taken = [], set()
+        for _, i in ranked:
+            if zones[i] not in taken:
+                shard.append(i)
+                taken.add(zones[i])
+                if len(shard) == size:
+                    break
+        yield shard
+
+
+def number(value):
+    return value.to_bytes(4, "little")
+
+
+def text(value):
+    return number(len(value.encode())) + value.encode()
+
+
+def indexes(shard):
+    return b"".join(i.to_bytes(2, "little") for i in shard)
+
+
+def answer_fleet(fleet):
+    """Fills in the fleet's digest, and the slot, shard and reason of each tenant asked for."""
+    ids = sorted((cell["id"] for cell in fleet["cells"]), key=str.encode)
+    table = list(shards(fleet))
+    pins = fleet["pins"]
+    stream = [text("cofferdam placement 1"), number(fleet["slots"]), number(fleet["shard_size"]), number(len(ids))]
+    stream += [text(cell) for cell in ids]
+    stream += [indexes(shard) for shard in table]
+    stream.append(number(len(pins)))
+    for tenant in sorted(pins, key=str.encode):
+        stream += [text(tenant), indexes([ids.index(cell) for cell in pins[tenant]])]
+    fleet["digest"] = f"{xxh3_64(b''.join(stream)):016x}"
+    bits = fleet["slots"].bit_length() - 1
+    for placed in fleet["placed"]:
+        tenant = placed["tenant"]
+        placed["slot"] = xxh3_64(tenant.encode(), fleet["seed"]) >> (64 - bits)
+        placed["shard"] = pins.get(tenant) or [ids[i] for i in table[placed["slot"]]]
+        placed["reason"] = "pin" if tenant in pins else "slot"
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        golden = json.load(file)
+    for entry in golden["hashes"]:
+        entry["xxh3"] = f"{xxh3_64(entry['text'].encode(), entry['seed']):016x}"
+    for fleet in golden["fleets"]:
+        answer_fleet(fleet)
+    json.dump(golden, sys.stdout, indent=1)
+    print()
+
+
+if __name__ == "__main__":
+    main()

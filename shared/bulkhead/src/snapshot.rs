@@ -1,0 +1,163 @@
+//! What the compartments say of themselves: everything, for the agent's own listener, and the saturations alone, for
+//! every answer. It changes nothing and knows no wire format.
+
+use std::time::Duration;
+
+use cofferdam_model::{CellReason, ClassName, ClassSaturation, Report, Saturation, TenantId};
+use tokio::time::Instant;
+
+use crate::core::{Core, reason_index};
+use crate::layout::Layout;
+
+/// How many tenants a snapshot names.
+pub const TOP_TENANTS: usize = 10;
+
+/// The compartments at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// When these compartments were made, in microseconds of Unix time: another epoch is another process.
+    pub epoch: u64,
+    /// The number of this snapshot within the epoch, from 1.
+    pub sequence: u64,
+    /// Whether the compartments are closed.
+    pub closed: bool,
+    /// Places held in the cell.
+    pub used: u32,
+    /// The cell's places.
+    pub max: u32,
+    /// The cell's saturation: `used` of `max`.
+    pub saturation: Saturation,
+    /// Each class, by index.
+    pub classes: Vec<ClassSnapshot>,
+    /// Tenants that hold or wait for something and have a compartment of their own.
+    pub tenants: usize,
+    /// Places held in the hashed compartments, by tenants beyond the table.
+    pub shared_places: u32,
+    /// Those of the table who hold the most places, at most [`TOP_TENANTS`], the most first.
+    pub top_tenants: Vec<TenantPlaces>,
+}
+
+/// A class at one moment, and what it has counted since the start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassSnapshot {
+    /// The class.
+    pub class: ClassName,
+    /// Places held.
+    pub used: u32,
+    /// Places kept for it.
+    pub floor: u32,
+    /// The most places that it may hold.
+    pub ceiling: u32,
+    /// Requests waiting.
+    pub queued: u32,
+    /// The most that may wait.
+    pub queue: u32,
+    /// How long the first in line has waited; zero where nobody waits.
+    pub oldest_wait: Duration,
+    /// `used` of what the class could hold now: the smaller of its ceiling and `used` with all the room that it
+    /// would be given. So a class that the full cell refuses is saturated, however little it uses, and so is one in
+    /// which somebody waits for class or cell. Waiting for one's tenant's own share says nothing of the class.
+    pub saturation: Saturation,
+    /// Places given.
+    pub granted: u64,
+    /// Refusals, in the order of [`CellReason::ALL`]; those after a wait among them.
+    pub refused: [u64; 3],
+    /// Refusals after a wait.
+    pub timeouts: u64,
+    /// Waiters that went away by themselves.
+    pub abandoned: u64,
+    /// The most places ever held at once.
+    pub peak_used: u32,
+}
+
+/// What a tenant has in all classes together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TenantPlaces {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// Places held.
+    pub used: u32,
+    /// Requests waiting.
+    pub queued: u32,
+}
+
+impl ClassSnapshot {
+    /// Refusals for one reason.
+    pub fn refused_for(&self, reason: CellReason) -> u64 {
+        self.refused[reason_index(reason)]
+    }
+}
+
+impl Core {
+    /// A snapshot; the caller numbers it.
+    pub(crate) fn snapshot(&self, layout: &Layout, now: Instant) -> Snapshot {
+        let classes = layout.classes().iter().enumerate();
+        Snapshot {
+            epoch: 0,
+            sequence: 0,
+            closed: self.closed,
+            used: self.max - self.free,
+            max: self.max,
+            saturation: self.cell_saturation(),
+            classes: classes.map(|(index, class)| self.class_snapshot(index, &class.name, now)).collect(),
+            tenants: self.tenants.len(),
+            shared_places: self.tenants.shared_counts().used,
+            top_tenants: self.top_tenants(),
+        }
+    }
+
+    /// The saturations alone.
+    pub(crate) fn report(&self, layout: &Layout) -> Report {
+        let classes = layout.classes().iter().enumerate();
+        let classes = classes.map(|(index, class)| ClassSaturation {
+            class: class.name.clone(),
+            saturation: self.class_saturation(index),
+        });
+        Report { cell: self.cell_saturation(), classes: classes.collect() }
+    }
+
+    fn cell_saturation(&self) -> Saturation {
+        Saturation::ratio(u64::from(self.max - self.free), u64::from(self.max))
+    }
+
+    fn class_saturation(&self, index: usize) -> Saturation {
+        let class = &self.classes[index];
+        let could_hold = (class.used + self.free - self.kept_from(index)).min(class.ceiling);
+        Saturation::ratio(u64::from(class.used), u64::from(could_hold))
+    }
+
+    fn class_snapshot(&self, index: usize, name: &ClassName, now: Instant) -> ClassSnapshot {
+        let class = &self.classes[index];
+        let since = self.waiters.oldest(&class.line);
+        ClassSnapshot {
+            class: name.clone(),
+            used: class.used,
+            floor: class.floor,
+            ceiling: class.ceiling,
+            queued: class.line.len(),
+            queue: class.queue,
+            oldest_wait: since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since)),
+            saturation: self.class_saturation(index),
+            granted: class.granted,
+            refused: class.refused,
+            timeouts: class.timeouts,
+            abandoned: class.abandoned,
+            peak_used: class.peak_used,
+        }
+    }
+
+    fn top_tenants(&self) -> Vec<TenantPlaces> {
+        let own = self.tenants.own();
+        let mut all: Vec<_> = own
+            .map(|(tenant, has)| TenantPlaces { tenant, used: has.used, queued: has.queued })
+            .filter(|places| places.used > 0)
+            .collect();
+        let rank = |a: &TenantPlaces, b: &TenantPlaces| b.used.cmp(&a.used).then(a.tenant.cmp(&b.tenant));
+        if all.len() > TOP_TENANTS {
+            all.select_nth_unstable_by(TOP_TENANTS, rank);
+            all.truncate(TOP_TENANTS);
+        }
+        all.sort_unstable_by(rank);
+        all
+    }
+}

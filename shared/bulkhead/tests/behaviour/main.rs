@@ -1,0 +1,10 @@
+//! The compartments as their users meet them: the published right values, waiting, and races. Time is paused.
+
+// Helpers outside of test functions unwrap too.
+#![allow(clippy::unwrap_used)]
+
+mod races;
+mod right_values;
+mod rules;
+mod support;
+mod waiting;

@@ -1,1 +1,42 @@
-//! placeholder
+//! The fleet file: the facts that routers and agents share, from YAML text to values that can be used.
+//!
+//! Text becomes a tree of values with their places (as written), and the tree becomes a [`Fleet`] (as checked). A
+//! check does not stop at the first fault: every problem is listed with its line, its column and its key. What does
+//! not work yet is not a word of the file, and an unknown word is refused.
+//!
+//! This crate knows nothing of what is built from a fleet: placement tables, limits and compartments are made by those
+//! who import both.
+
+mod cell_rules;
+mod cells;
+mod checked;
+mod class;
+mod limits;
+mod nearest;
+mod node;
+mod origin;
+mod path;
+mod placement;
+mod plans;
+mod problem;
+mod routes;
+mod scalars;
+mod sources;
+mod tenant;
+mod trusted;
+mod written;
+
+pub use cell_rules::CellRules;
+pub use cells::Cell;
+pub use checked::{Fleet, Loaded, MAX_FILE_BYTES};
+pub use class::{Class, ClassIndex};
+pub use limits::{Ceiling, LimitRules};
+pub use origin::{Origin, OriginError};
+pub use placement::{Pin, PlacementRules};
+pub use plans::{Bucket, Plan, PlanIndex};
+pub use problem::{FleetError, Problem};
+pub use routes::{Route, RouteIndex, Routes};
+pub use scalars::{Share, ShareError};
+pub use sources::{HostPattern, PathPattern, Source, SourceKind};
+pub use tenant::TenantRules;
+pub use trusted::{NetworkError, Trusted};

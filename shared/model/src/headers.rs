@@ -21,6 +21,8 @@ pub const REVISION: HeaderName = HeaderName::from_static("cofferdam-revision");
 pub const DIGEST: HeaderName = HeaderName::from_static("cofferdam-digest");
 /// On an agent's refusal: its reason, `tenant`, `class` or `cell`.
 pub const REFUSED: HeaderName = HeaderName::from_static("cofferdam-refused");
+/// On an agent's 502: `lost` where its backend may have worked on a request whose answer never came.
+pub const FAULT: HeaderName = HeaderName::from_static("cofferdam-fault");
 /// ORCA's load report, on every answer of an agent.
 pub const LOAD: HeaderName = HeaderName::from_static("endpoint-load-metrics");
 

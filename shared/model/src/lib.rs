@@ -20,5 +20,5 @@ pub use rate::{Count, Rate, RateError};
 pub use refusal::{CellReason, Level, Limited};
 pub use saturation::{ClassSaturation, Report, ReportError, Saturation};
 pub use tenant::{Alphabet, AlphabetError, MAX_TENANT_ID, TenantError, TenantId};
-pub use version::{Digest, Revision};
+pub use version::{Digest, FleetName, Revision};
 pub use weight::{Weight, WeightError};

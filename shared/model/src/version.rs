@@ -1,6 +1,13 @@
-//! Which fleet file a process runs on: its revision, and a digest of the table made from it.
+//! Which fleet file a process runs on: the fleet's name, the file's revision, and a digest of the table made from it.
 
 use std::fmt;
+
+use crate::cell::name;
+
+name! {
+    /// The fleet's name: in store keys, metrics and headers.
+    FleetName
+}
 
 /// The fleet file's revision, which only grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

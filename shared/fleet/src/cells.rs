@@ -1,0 +1,98 @@
+//! `cells`: who is in the fleet, where, and how large. Not whether a cell is well: that is observed, never configured.
+
+use std::collections::HashMap;
+
+use cofferdam_model::{CellId, CellIndex, Weight, ZoneId};
+
+use crate::Origin;
+use crate::nearest::did_you_mean;
+use crate::node::{Fields, Mark, Node};
+
+/// The most cells that a fleet may have.
+const MAX_CELLS: usize = 4096;
+
+/// One cell of the fleet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// The cell's immutable name.
+    pub id: CellId,
+    /// Its failure domain; `zone-1` unless the file says otherwise.
+    pub zone: ZoneId,
+    /// Where its agent takes requests.
+    pub url: Origin,
+    /// Where its agent answers probes. Without one, a cell counts as up until traffic tells.
+    pub probe: Option<Origin>,
+    /// Its share of homes beside the others'; 1 unless the file says otherwise.
+    pub weight: Weight,
+}
+
+/// The cells as far as they could be read, sorted by id, and what the checks of other sections ask of them.
+pub(crate) struct Cells<'d> {
+    pub(crate) sorted: Vec<Cell>,
+    /// How many the file lists, readable or not.
+    pub(crate) n_written: usize,
+    pub(crate) mark: Mark<'d>,
+}
+
+impl<'d> Cells<'d> {
+    pub(crate) fn read(root: &Fields<'d>) -> Self {
+        let mark = root.mark_of("cells");
+        let wanted = "a list of cells such as { id: cell-a, url: http://10.0.1.10:7100 }";
+        let nodes = root.required("cells", wanted).map_or_else(Vec::new, |node| node.filled_list(wanted));
+        if nodes.len() > MAX_CELLS {
+            mark.refuse(format_args!("{} cells exceed {MAX_CELLS}", nodes.len()));
+        }
+        let mut sorted = read_distinct(&nodes);
+        sorted.sort_by(|a, b| a.id.cmp(&b.id));
+        Self { sorted, n_written: nodes.len(), mark }
+    }
+
+    /// Finds a cell by the name that another section gives it.
+    pub(crate) fn resolve(&self, node: &Node<'_>) -> Option<CellIndex> {
+        let id: CellId = node.scalar()?;
+        let found = self.sorted.binary_search_by(|cell| cell.id.cmp(&id)).ok();
+        if found.is_none() {
+            let nearest = did_you_mean(id.as_str(), self.sorted.iter().map(|cell| cell.id.as_str()));
+            node.mark.refuse(format_args!("cell {id} is not in this fleet{nearest}"));
+        }
+        found.and_then(|at| u16::try_from(at).ok()).map(CellIndex)
+    }
+
+    /// How many zones the cells live in.
+    pub(crate) fn n_zones(&self) -> usize {
+        let mut zones: Vec<_> = self.sorted.iter().map(|cell| &cell.zone).collect();
+        zones.sort();
+        zones.dedup();
+        zones.len()
+    }
+}
+
+/// The readable cells; two of one id, or at one address, are refused at the later one.
+fn read_distinct(nodes: &[Node<'_>]) -> Vec<Cell> {
+    let mut by_id = HashMap::new();
+    let mut by_url = HashMap::new();
+    let mut cells = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        let fields = node.fields(&["id", "zone", "url", "probe", "weight"]);
+        let Some(cell) = read_cell(&fields) else { continue };
+        let line = node.mark.line();
+        if let Some(first) = by_id.insert(cell.id.clone(), line) {
+            fields.mark_of("id").refuse(format_args!("cell {} is already on line {first}", cell.id));
+            continue;
+        }
+        if let Some(first) = by_url.insert(cell.url.clone(), cell.id.clone()) {
+            fields.mark_of("url").refuse(format_args!("url {} is already that of cell {first}", cell.url));
+        }
+        cells.push(cell);
+    }
+    cells
+}
+
+fn read_cell(fields: &Fields<'_>) -> Option<Cell> {
+    let id = fields.required_scalar("id");
+    let url = fields.required_scalar("url");
+    let zone = fields.scalar("zone").or_else(|| ZoneId::parse("zone-1").ok());
+    let probe = fields.scalar("probe");
+    let weight = fields.scalar("weight").unwrap_or_default();
+    Some(Cell { id: id?, zone: zone?, url: url?, probe, weight })
+}

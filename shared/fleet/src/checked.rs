@@ -1,0 +1,137 @@
+//! A fleet that can be used: every value checked, every name resolved, every default filled in.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use cofferdam_model::{FleetName, Revision};
+use http::Method;
+
+use crate::cells::Cells;
+use crate::node::{self, Node};
+use crate::plans::Plans;
+use crate::{
+    Ceiling, Cell, CellRules, FleetError, LimitRules, PlacementRules, Plan, Problem, Route, Routes,
+    TenantRules, tenant, written,
+};
+
+/// The words that a file's outermost map may have.
+const KEYS: [&str; 10] =
+    ["fleet", "revision", "cells", "placement", "tenant", "plans", "ceiling", "limits", "routes", "cell"];
+
+/// The largest fleet file that is read.
+pub const MAX_FILE_BYTES: u64 = 16 << 20;
+
+/// A fleet, and what is odd about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// The fleet.
+    pub fleet: Fleet,
+    /// What works but is probably not meant, in the file's order.
+    pub warnings: Vec<Problem>,
+}
+
+/// The facts that routers and agents share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fleet {
+    /// The fleet's name.
+    pub name: FleetName,
+    /// The file's revision, which only grows; 1 by default.
+    pub revision: Revision,
+    /// The cells, sorted by id.
+    pub cells: Vec<Cell>,
+    /// What placement is built from.
+    pub placement: PlacementRules,
+    /// Whose requests there are.
+    pub tenant: TenantRules,
+    /// The plans, sorted by name.
+    pub plans: Vec<Plan>,
+    /// What the whole fleet may take.
+    pub ceiling: Ceiling,
+    /// How limits behave.
+    pub limits: LimitRules,
+    /// Which class a request belongs to, and what it costs.
+    pub routes: Routes,
+    /// What one cell can do.
+    pub cell: CellRules,
+}
+
+impl Fleet {
+    /// Reads and checks a fleet file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has problems: all of them are in the error.
+    pub fn load(path: &Path) -> Result<Loaded, FleetError> {
+        let read_error = |source| FleetError::Read { path: path.to_owned(), source };
+        let mut bytes = Vec::new();
+        // One byte more than may be there tells a file that is too large from one that just fits.
+        File::open(path)
+            .map_err(read_error)?
+            .take(MAX_FILE_BYTES + 1)
+            .read_to_end(&mut bytes)
+            .map_err(read_error)?;
+        let text = String::from_utf8(bytes).map_err(|error| read_error(io::Error::other(error)))?;
+        check(&text, path.parent().unwrap_or(Path::new(""))).map_err(|problems| in_file(path, problems))
+    }
+
+    /// Checks the text of a fleet file; a `seed_file` is looked for in `base_dir`.
+    ///
+    /// # Errors
+    /// The text has problems: all of them are in the error, under the name `fleet`.
+    pub fn parse(text: &str, base_dir: &Path) -> Result<Loaded, FleetError> {
+        check(text, base_dir).map_err(|problems| in_file(Path::new("fleet"), problems))
+    }
+
+    /// The route of a request; the path and the query are taken as they came.
+    pub fn classify(&self, method: &Method, path: &str, query: Option<&str>) -> &Route {
+        &self.routes.as_slice()[self.routes.classify(method, path, query).get()]
+    }
+}
+
+fn in_file(path: &Path, problems: Vec<Problem>) -> FleetError {
+    FleetError::Problems { file: path.to_owned(), problems }
+}
+
+fn check(text: &str, base_dir: &Path) -> Result<Loaded, Vec<Problem>> {
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(vec![Problem::of_file(format!("the file has more than {MAX_FILE_BYTES} bytes"))]);
+    }
+    let root = written::read(text).map_err(|problem| vec![problem])?;
+    let file = node::File::new(text);
+    let fleet = Fleet::read(&file.root(&root), base_dir);
+    match (fleet, file.findings()) {
+        (Some(fleet), (problems, warnings)) if problems.is_empty() => Ok(Loaded { fleet, warnings }),
+        (_, (problems, _)) => Err(problems),
+    }
+}
+
+impl Fleet {
+    /// The sections in the order in which they need each other. `None` comes with a problem; so may `Some`.
+    fn read(root: &Node<'_>, base_dir: &Path) -> Option<Self> {
+        let root = root.fields(&KEYS);
+        let name = root.required_scalar("fleet");
+        let revision = root.get("revision").and_then(|node| node.whole(0..=u64::MAX));
+        let cells = Cells::read(&root);
+        let tenant = tenant::fields(&root);
+        let alphabet = tenant::read_alphabet(tenant.as_ref());
+        let placement = PlacementRules::read(&root, base_dir, &cells, &alphabet);
+        let plans = Plans::read(&root);
+        let tenant = TenantRules::read(tenant.as_ref(), alphabet, &plans);
+        let ceiling = Ceiling::read(&root);
+        let limits = LimitRules::read(&root);
+        let cell = CellRules::read(&root);
+        let routes = Routes::read(&root, &cell, &plans.sorted);
+        Some(Self {
+            name: name?,
+            revision: Revision(revision.unwrap_or(1)),
+            cells: cells.sorted,
+            placement,
+            tenant,
+            plans: plans.sorted,
+            ceiling,
+            limits,
+            routes,
+            cell,
+        })
+    }
+}

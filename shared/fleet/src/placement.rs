@@ -1,0 +1,153 @@
+//! `placement`: the numbers that the table of shards is built from, and the tenants that bypass it.
+
+use std::io::Read;
+use std::path::Path;
+
+use cofferdam_model::{Alphabet, CellIndex, TenantId};
+
+use crate::cells::Cells;
+use crate::node::{Fields, Node};
+use crate::tenant::read_tenant;
+
+/// The sizes that a table may have: an index of 16 or of 20 bits out of a tenant's hash.
+const SLOTS: [u64; 2] = [65_536, 1_048_576];
+
+/// The most bytes that a seed file is read for.
+const MAX_SEED_FILE: u64 = 1024;
+
+/// What placement is built from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacementRules {
+    /// Slots of the table, 65,536 (the default) or 1,048,576. It never follows the number of cells.
+    pub slots: u32,
+    /// The map's seed; 0 unless the file gives one, or names a file that holds one.
+    pub seed: u64,
+    /// Cells for each tenant; 2 unless the file says otherwise. At least 1, and at most the number of cells.
+    pub shard_size: u16,
+    /// Tenants with cells of their own choosing, sorted by tenant.
+    pub pins: Vec<Pin>,
+}
+
+/// A tenant whose cells the file names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// Its cells, home first: distinct, and as many as the shard size.
+    pub cells: Vec<CellIndex>,
+}
+
+impl Default for PlacementRules {
+    fn default() -> Self {
+        Self { slots: 65_536, seed: 0, shard_size: 2, pins: Vec::new() }
+    }
+}
+
+impl PlacementRules {
+    pub(crate) fn read(root: &Fields<'_>, base_dir: &Path, cells: &Cells<'_>, alphabet: &Alphabet) -> Self {
+        let mut rules = Self::default();
+        let Some(section) = root.get("placement") else {
+            check_shard_size(rules.shard_size, cells, root);
+            return rules;
+        };
+        let fields = section.fields(&["slots", "seed", "seed_file", "shard_size", "pins"]);
+        if let Some(slots) = fields.get("slots") {
+            rules.slots = read_slots(slots).unwrap_or(rules.slots);
+        }
+        rules.seed = read_seed(&fields, base_dir).unwrap_or(rules.seed);
+        if let Some(size) = fields.get("shard_size") {
+            let size = size.whole(1..=u64::from(u16::MAX)).and_then(|size| u16::try_from(size).ok());
+            rules.shard_size = size.unwrap_or(rules.shard_size);
+        }
+        check_shard_size(rules.shard_size, cells, &fields);
+        if let Some(pins) = fields.get("pins") {
+            rules.pins = read_pins(pins, rules.shard_size, cells, alphabet);
+        }
+        rules
+    }
+}
+
+fn read_slots(node: &Node<'_>) -> Option<u32> {
+    let slots = node.whole(0..=u64::MAX)?;
+    if !SLOTS.contains(&slots) {
+        node.mark.refuse(format_args!("{slots} slots are not possible: expected 65536 or 1048576"));
+        return None;
+    }
+    u32::try_from(slots).ok()
+}
+
+/// A shard has its cells in zones of their own wherever there is more than one zone. Where a size is not given, what
+/// is at fault is the list of cells.
+fn check_shard_size(size: u16, cells: &Cells<'_>, fields: &Fields<'_>) {
+    let mark = fields.get("shard_size").map_or(&cells.mark, |node| &node.mark);
+    let (n_cells, n_zones) = (cells.n_written, cells.n_zones());
+    if n_cells == 0 {
+        return;
+    }
+    if usize::from(size) > n_cells {
+        mark.refuse(format_args!(
+            "shard size {size} exceeds {n_cells} {}",
+            if n_cells == 1 { "cell" } else { "cells" }
+        ));
+    } else if n_zones > 1 && usize::from(size) > n_zones {
+        mark.refuse(format_args!("shard size {size} exceeds {n_zones} zones"));
+    } else if n_zones == 1 && size > 1 {
+        cells.mark.warn("all cells are in one zone: shards run without zone separation");
+    }
+}
+
+fn read_seed(fields: &Fields<'_>, base_dir: &Path) -> Option<u64> {
+    const WANTED: &str = "a seed from 0 to 18446744073709551615";
+    let parse = |text: &str| {
+        let plain = text.bytes().all(|b| b.is_ascii_digit());
+        let seed = if plain { text.parse().ok() } else { None };
+        seed.ok_or_else(|| format!("{text:?} is not {WANTED}"))
+    };
+    match (fields.get("seed"), fields.get("seed_file")) {
+        (Some(_), Some(file)) => {
+            file.mark.refuse("seed and seed_file are both given: one of them must go");
+            None
+        }
+        (Some(seed), None) => seed.read(WANTED, parse),
+        // What a seed file holds is secret, so a message never shows it.
+        (None, Some(file)) => file.read("the path of a file that holds a seed", |name| {
+            let path = base_dir.join(name);
+            let text = read_short(&path).map_err(|error| format!("seed file {}: {error}", path.display()))?;
+            parse(text.trim()).map_err(|_| format!("seed file {} does not hold {WANTED}", path.display()))
+        }),
+        (None, None) => None,
+    }
+}
+
+fn read_short(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(MAX_SEED_FILE).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn read_pins(node: &Node<'_>, shard_size: u16, cells: &Cells<'_>, alphabet: &Alphabet) -> Vec<Pin> {
+    const WANTED: &str = "a list of cells, home first";
+    let mut pins = Vec::new();
+    for entry in node.entries("a map from tenants to their cells") {
+        let tenant = read_tenant(&entry, alphabet);
+        let nodes = entry.value.filled_list(WANTED);
+        let n_pinned = nodes.len();
+        if n_pinned > 0 && n_pinned != usize::from(shard_size) {
+            entry
+                .value
+                .mark
+                .refuse(format_args!("a pin of {n_pinned} does not match shard size {shard_size}"));
+        }
+        let mut pinned = Vec::with_capacity(n_pinned);
+        for node in nodes {
+            let Some(cell) = cells.resolve(&node) else { continue };
+            if pinned.contains(&cell) {
+                node.mark.refuse(format_args!("cell {} is pinned twice", cells.sorted[cell.get()].id));
+            }
+            pinned.push(cell);
+        }
+        pins.extend(tenant.map(|tenant| Pin { tenant, cells: pinned }));
+    }
+    pins.sort_by_key(|pin| pin.tenant);
+    pins
+}

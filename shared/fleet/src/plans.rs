@@ -1,0 +1,137 @@
+//! `plans`: what tenants have bought. Which tenant has which plan is in `tenant.rs`.
+
+use cofferdam_model::{PlanName, Rate};
+
+use crate::nearest::did_you_mean;
+use crate::node::{Fields, Mark};
+use crate::tenant::REFUSE;
+
+/// The most plans that a fleet may have.
+const MAX_PLANS: usize = 1024;
+
+/// The largest burst: as many tokens as a rate may have.
+const MAX_BURST: u64 = 1_000_000_000;
+
+/// The most requests that a plan or a ceiling may allow in flight.
+const MAX_IN_FLIGHT: u32 = 1_000_000_000;
+
+/// A store keeps a bucket's level as a whole number in a double.
+const MAX_LEVEL: u64 = 1 << 53;
+
+/// A plan's place in [`crate::Fleet::plans`]. It is meaningful within one snapshot only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlanIndex(pub u16);
+
+/// A token bucket: how fast, and how much at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bucket {
+    /// How fast it refills.
+    pub sustained: Rate,
+    /// Its capacity in tokens, at least 1. Capacity times the rate's period in microseconds is at most 2^53.
+    pub burst: u64,
+}
+
+/// One plan's limits, each for one tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The plan's name.
+    pub name: PlanName,
+    /// How fast a tenant may send.
+    pub bucket: Bucket,
+    /// How many requests a tenant may have in flight, at least 1.
+    pub max_in_flight: u32,
+}
+
+/// The plans as far as they could be read, sorted by name.
+pub(crate) struct Plans {
+    pub(crate) sorted: Vec<Plan>,
+    /// The plan of tenants that the file says nothing of, where the file has no plans of its own.
+    pub(crate) default_plan: Option<PlanIndex>,
+}
+
+impl PlanIndex {
+    /// The index as a `usize`, for slices.
+    pub fn get(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl Plan {
+    /// `default`, the one plan of a file that has none: 1,000 a second, a burst of 2,000, and 200 in flight.
+    fn default_plan() -> Option<Self> {
+        let bucket = Bucket { sustained: Rate::per_second(1000)?, burst: 2000 };
+        Some(Self { name: PlanName::parse("default").ok()?, bucket, max_in_flight: 200 })
+    }
+}
+
+impl Plans {
+    pub(crate) fn read(root: &Fields<'_>) -> Self {
+        let Some(section) = root.get("plans") else {
+            return Self {
+                sorted: Plan::default_plan().into_iter().collect(),
+                default_plan: Some(PlanIndex(0)),
+            };
+        };
+        let entries = section.entries("a map from plans to their limits");
+        if entries.is_empty() {
+            section.mark.refuse("a file with plans needs at least one");
+        }
+        if entries.len() > MAX_PLANS {
+            section.mark.refuse(format_args!("{} plans exceed {MAX_PLANS}", entries.len()));
+        }
+        let mut sorted = Vec::with_capacity(entries.len());
+        for entry in entries {
+            if entry.name == REFUSE {
+                entry.mark.refuse("`refuse` cannot name a plan: it stands for none in tenant.unknown");
+            }
+            let name = entry.key();
+            let fields = entry.value.fields(&["sustained", "burst", "max_in_flight"]);
+            let (bucket, max_in_flight) = (read_bucket(&fields), read_max_in_flight(&fields));
+            for key in ["sustained", "burst", "max_in_flight"] {
+                fields.required(key, "all of sustained, burst and max_in_flight");
+            }
+            // A plan that could not be read keeps its name, so that those who name it are not at fault as well.
+            let stand_in = Plan::default_plan();
+            sorted.extend(name.zip(stand_in).map(|(name, other)| Plan {
+                name,
+                bucket: bucket.unwrap_or(other.bucket),
+                max_in_flight: max_in_flight.unwrap_or(other.max_in_flight),
+            }));
+        }
+        sorted.sort_by(|a, b| a.name.cmp(&b.name));
+        Self { sorted, default_plan: None }
+    }
+
+    /// Finds a plan by the name that another section gives it.
+    pub(crate) fn resolve(&self, name: &str) -> Result<PlanIndex, String> {
+        let found = self.sorted.binary_search_by(|plan| plan.name.as_str().cmp(name)).ok();
+        found.and_then(|at| u16::try_from(at).ok()).map(PlanIndex).ok_or_else(|| {
+            let nearest = did_you_mean(name, self.sorted.iter().map(|plan| plan.name.as_str()));
+            format!("plan {name:?} is not defined{nearest}")
+        })
+    }
+}
+
+/// Reads `sustained` and `burst`, where both are there.
+pub(crate) fn read_bucket(fields: &Fields<'_>) -> Option<Bucket> {
+    let sustained: Option<Rate> = fields.scalar("sustained");
+    let burst = fields.get("burst").and_then(|node| node.whole(1..=MAX_BURST));
+    let bucket = Bucket { sustained: sustained?, burst: burst? };
+    check_level(bucket, &fields.mark_of("burst"));
+    Some(bucket)
+}
+
+fn check_level(bucket: Bucket, mark: &Mark<'_>) {
+    let Bucket { sustained, burst } = bucket;
+    let largest = MAX_LEVEL / sustained.period_us();
+    if burst > largest {
+        mark.refuse(format_args!(
+            "burst {burst} is too large to be counted exactly at {sustained}: at most {largest}"
+        ));
+    }
+}
+
+/// Reads `max_in_flight`, where it is there.
+pub(crate) fn read_max_in_flight(fields: &Fields<'_>) -> Option<u32> {
+    fields.get("max_in_flight")?.whole_u32(1..=MAX_IN_FLIGHT)
+}

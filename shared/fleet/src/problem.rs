@@ -1,0 +1,76 @@
+//! What is wrong with a fleet file, and where.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// One fault or warning, with its place in the file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in characters, from 1.
+    pub column: u32,
+    /// The dotted path of the key, such as `cells[2].weight`; empty for the file as a whole.
+    pub key: String,
+    /// What is wrong, with the value.
+    pub message: String,
+}
+
+/// Why a fleet file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// The file could not be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file says something that cannot be used: every problem found, in the file's order.
+    #[error("{}", Lines { file, problems })]
+    Problems {
+        /// The file's name, for display.
+        file: PathBuf,
+        /// At least one problem.
+        problems: Vec<Problem>,
+    },
+}
+
+impl Problem {
+    /// A problem of the file as a whole.
+    pub(crate) fn of_file(message: String) -> Self {
+        Self { line: 1, column: 1, key: String::new(), message }
+    }
+
+    /// The problem as one line that starts with `FILE:LINE:COLUMN`, where editors find it.
+    pub fn in_file(&self, file: &Path) -> impl fmt::Display {
+        fmt::from_fn(move |f| write!(f, "{}:{self}", file.display()))
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: ", self.line, self.column)?;
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// Problems, one a line.
+struct Lines<'a> {
+    file: &'a Path,
+    problems: &'a [Problem],
+}
+
+impl fmt::Display for Lines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, problem) in self.problems.iter().enumerate() {
+            let line_break = if at == 0 { "" } else { "\n" };
+            write!(f, "{line_break}{}", problem.in_file(self.file))?;
+        }
+        Ok(())
+    }
+}

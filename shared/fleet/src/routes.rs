@@ -1,0 +1,185 @@
+//! `routes`: which class a request belongs to, what it costs, and how long it may take. The first match wins.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use http::Method;
+
+use crate::node::{Fields, Node};
+use crate::path;
+use crate::{CellRules, ClassIndex, Plan};
+
+/// The most routes that a fleet may have. They are tried in turn for each request.
+const MAX_ROUTES: usize = 1000;
+
+/// A route's place in [`Routes`]. It is meaningful within one snapshot only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouteIndex(pub u16);
+
+/// One route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// The path that it matches, with everything below it, by whole segments; no slash at its end unless it is `/`.
+    pub path: Box<str>,
+    /// The method, or any.
+    pub method: Option<Method>,
+    /// Pairs of the query that must all be there, decoded.
+    pub query: Vec<(Box<str>, Box<str>)>,
+    /// The class; `default` unless the file says otherwise.
+    pub class: ClassIndex,
+    /// What the tenant's and the fleet's buckets pay; 1 by default.
+    pub cost: u32,
+    /// The longest that the answer may take; 15 s by default.
+    pub timeout: Duration,
+}
+
+/// The routes in the file's order. One of them matches everything, so every request has a route: where the file has
+/// none such, the last is `/` with the class `default` and a cost of 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Routes(Vec<Route>);
+
+impl RouteIndex {
+    /// The index as a `usize`, for slices.
+    pub fn get(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl Route {
+    /// The bounds of a timeout.
+    const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3600);
+
+    /// A route for everything.
+    fn catch_all(class: ClassIndex) -> Self {
+        Self {
+            path: "/".into(),
+            method: None,
+            query: Vec::new(),
+            class,
+            cost: 1,
+            timeout: Duration::from_secs(15),
+        }
+    }
+
+    fn catches_all(&self) -> bool {
+        &*self.path == "/" && self.method.is_none() && self.query.is_empty()
+    }
+
+    /// `path` is normal.
+    fn matches(&self, method: &Method, path: &str, query: Option<&str>) -> bool {
+        path::covers(&self.path, path)
+            && self.method.as_ref().is_none_or(|wanted| wanted == method)
+            && self
+                .query
+                .iter()
+                .all(|(name, value)| query.is_some_and(|query| path::query_has(query, name, value)))
+    }
+
+    /// Whether whatever `other` matches, this matches too.
+    fn shadows(&self, other: &Self) -> bool {
+        path::covers(&self.path, &other.path)
+            && (self.method.is_none() || self.method == other.method)
+            && self.query.iter().all(|pair| other.query.contains(pair))
+    }
+
+    fn read(node: &Node<'_>, cell: &CellRules) -> Self {
+        let fields = node.fields(&["match", "class", "cost", "timeout"]);
+        let mut route = Self::catch_all(cell.default_class());
+        if let Some(node) = fields.required("match", "what a request must have, such as { path: /v1/search }")
+        {
+            route.read_match(&node.fields(&["path", "method", "query"]));
+        }
+        if let Some(class) = fields.get("class") {
+            route.class = cell.resolve(class).unwrap_or(route.class);
+        }
+        route.cost = fields.whole_u32_or("cost", 0..=1_000_000, route.cost);
+        if let Some(timeout) = fields.get("timeout") {
+            route.timeout = timeout.duration(Self::TIMEOUTS).unwrap_or(route.timeout);
+        }
+        route
+    }
+
+    fn read_match(&mut self, fields: &Fields<'_>) {
+        const WANTED: &str = "a path such as /v1/search";
+        if let Some(path) = fields.required("path", WANTED).and_then(|node| node.read(WANTED, read_path)) {
+            self.path = path;
+        }
+        self.method = fields.get("method").and_then(|node| node.read("a method such as POST", read_method));
+        let Some(query) = fields.get("query") else { return };
+        for entry in query.entries("a map from names to values, such as { deep: \"1\" }") {
+            let value = entry.value.read("a value such as \"1\"", |text| Ok::<_, &str>(text.into()));
+            self.query.extend(value.map(|value| (entry.name.into(), value)));
+        }
+    }
+}
+
+impl Routes {
+    /// The routes in order.
+    pub fn as_slice(&self) -> &[Route] {
+        &self.0
+    }
+
+    /// The first route that matches a request. The path may be spelled in any way; it costs an allocation only where
+    /// it is not normal.
+    pub fn classify(&self, method: &Method, path: &str, query: Option<&str>) -> RouteIndex {
+        let path = path::normal(path);
+        let found = self.0.iter().position(|route| route.matches(method, &path, query));
+        // One matches everything, and there are at most 1,001.
+        RouteIndex(found.unwrap_or(self.0.len() - 1) as u16)
+    }
+
+    pub(crate) fn read(root: &Fields<'_>, cell: &CellRules, plans: &[Plan]) -> Self {
+        let nodes = root.get("routes").map_or_else(Vec::new, |node| node.list("a list of routes"));
+        if nodes.len() > MAX_ROUTES {
+            root.mark_of("routes").refuse(format_args!("{} routes exceed {MAX_ROUTES}", nodes.len()));
+        }
+        let mut routes: Vec<Route> = Vec::with_capacity(nodes.len() + 1);
+        for node in nodes.iter().take(MAX_ROUTES) {
+            let route = Route::read(node, cell);
+            if let Some(earlier) = routes.iter().position(|earlier| earlier.shadows(&route)) {
+                node.mark.warn(format_args!("no request comes here: routes[{earlier}] matches all of it"));
+            }
+            // A cost above a bucket's capacity can never be paid.
+            if let Some(plan) = plans.iter().find(|plan| plan.bucket.burst < u64::from(route.cost)) {
+                let Plan { name, bucket, .. } = plan;
+                let (cost, burst) = (route.cost, bucket.burst);
+                node.mark.warn(format_args!(
+                    "cost {cost} exceeds the burst {burst} of plan {name}: always refused"
+                ));
+            }
+            routes.push(route);
+        }
+        if !routes.iter().any(Route::catches_all) {
+            routes.push(Route::catch_all(cell.default_class()));
+        }
+        Self(routes)
+    }
+}
+
+/// A path of the file is in normal form, so that what is read is what is matched; a slash at its end means nothing.
+fn read_path(text: &str) -> Result<Box<str>, String> {
+    if !text.starts_with('/') {
+        return Err(format!("path {text:?} does not start with '/'"));
+    }
+    if !path::is_plain(text) {
+        return Err(format!("path {text:?} is not a plain path such as /v1/search"));
+    }
+    let trimmed = text.strip_suffix('/').filter(|rest| !rest.is_empty());
+    Ok(trimmed.unwrap_or(text).into())
+}
+
+/// The standard methods alone: `get` would never match.
+fn read_method(text: &str) -> Result<Method, String> {
+    let known = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+    ];
+    known.into_iter().find(|method| method == text).ok_or_else(|| {
+        format!("{text:?} is not a method: expected GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS")
+    })
+}

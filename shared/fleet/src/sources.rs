@@ -1,0 +1,160 @@
+//! `tenant.from`: the doors by which a tenant comes in. What a request holds is read by the router, not here.
+
+use std::collections::HashSet;
+
+use cofferdam_model::headers;
+use http::{HeaderName, header};
+
+use crate::Trusted;
+use crate::node::{Fields, Node};
+use crate::scalars::{Scalar, scalar};
+
+/// What a pattern has in the tenant's place.
+const TENANT: &str = "{tenant}";
+
+/// One place where a request may say whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Which place.
+    pub kind: SourceKind,
+    /// Where this source is present beside the one that decides and names another tenant, the request is refused.
+    pub must_agree: bool,
+}
+
+/// The places where a request may say whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceKind {
+    /// A header's only value, believed from these addresses alone.
+    Header {
+        /// The header.
+        name: HeaderName,
+        /// The peers that may set it; loopback by default.
+        trusted: Trusted,
+    },
+    /// The first label of the host.
+    Host(HostPattern),
+    /// The segment of the path that follows a prefix.
+    Path(PathPattern),
+}
+
+/// `{tenant}.app.example`: one label in front of a suffix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostPattern {
+    /// What follows the tenant, with its leading dot, in lower case: `.app.example`.
+    pub suffix: Box<str>,
+    /// Labels in lower case that are never a tenant, such as `www`.
+    pub reserved: HashSet<Box<str>>,
+}
+
+/// `/t/{tenant}`: one segment behind a prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathPattern {
+    /// What precedes the tenant, with both its slashes: `/t/`.
+    pub prefix: Box<str>,
+}
+
+scalar! {
+    bool, read_bool, "true or false";
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        let name = HeaderName::from_static("x-tenant-id");
+        Self { kind: SourceKind::Header { name, trusted: Trusted::loopback() }, must_agree: false }
+    }
+}
+
+impl Source {
+    /// Reads the list of sources. Each is a map with one key that says which kind it is.
+    pub(crate) fn read_all(node: &Node<'_>) -> Vec<Self> {
+        let items = node.filled_list("a list of sources such as header: { name: x-tenant-id }");
+        items.iter().filter_map(Self::read).collect()
+    }
+
+    fn read(node: &Node<'_>) -> Option<Self> {
+        let kinds = node.fields(&["header", "host", "path"]);
+        let Some((key, value)) = kinds.only() else {
+            node.mark.refuse("a source is exactly one of header, host and path");
+            return None;
+        };
+        let (kind, must_agree) = match key {
+            "header" => {
+                let fields = value.fields(&["name", "trusted", "must_agree"]);
+                (read_header(&fields), fields.scalar("must_agree"))
+            }
+            "host" => {
+                let fields = value.fields(&["pattern", "reserved", "must_agree"]);
+                (read_host(&fields).map(SourceKind::Host), fields.scalar("must_agree"))
+            }
+            _ => {
+                let fields = value.fields(&["pattern", "must_agree"]);
+                (read_path(&fields).map(SourceKind::Path), fields.scalar("must_agree"))
+            }
+        };
+        Some(Self { kind: kind?, must_agree: must_agree.unwrap_or_default() })
+    }
+}
+
+fn read_header(fields: &Fields<'_>) -> Option<SourceKind> {
+    let name = fields.required("name", "a header such as x-tenant-id");
+    let name = name.and_then(|node| node.read("a header such as x-tenant-id", header_name));
+    let trusted = fields.get("trusted").map_or_else(Trusted::loopback, Trusted::read);
+    Some(SourceKind::Header { name: name?, trusted })
+}
+
+/// A header that the router deletes or that says something else can never name a tenant.
+fn header_name(text: &str) -> Result<HeaderName, String> {
+    let name: HeaderName = text.parse().map_err(|_| format!("{text:?} is not a header's name"))?;
+    let taken =
+        [header::HOST, header::CONNECTION, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::TE];
+    if headers::is_internal(&name) || taken.contains(&name) {
+        return Err(format!("header {name} has another use: it can never name a tenant"));
+    }
+    Ok(name)
+}
+
+fn read_host(fields: &Fields<'_>) -> Option<HostPattern> {
+    const WANTED: &str = "a host such as {tenant}.app.example";
+    let suffix = fields.required("pattern", WANTED);
+    let suffix = suffix
+        .and_then(|node| node.read(WANTED, |text| host_suffix(text).ok_or_else(|| wrong(text, WANTED))));
+    let reserved =
+        fields.get("reserved").map_or_else(Vec::new, |node| node.list("a list of labels such as www"));
+    let label = |node: &Node<'_>| {
+        node.read("a label such as www", |text| match is_label(text) {
+            true => Ok(text.to_ascii_lowercase().into()),
+            false => Err(wrong(text, "a label such as www")),
+        })
+    };
+    let reserved = reserved.iter().filter_map(label).collect();
+    Some(HostPattern { suffix: suffix?, reserved })
+}
+
+fn wrong(text: &str, wanted: &str) -> String {
+    format!("{text:?} is not {wanted}")
+}
+
+/// The tenant is exactly the first label, and what follows is a plain name.
+fn host_suffix(text: &str) -> Option<Box<str>> {
+    let suffix = text.strip_prefix(TENANT)?;
+    let plain = suffix.strip_prefix('.')?.split('.').all(is_label);
+    (plain && suffix.len() <= 253).then(|| suffix.to_ascii_lowercase().into())
+}
+
+fn is_label(text: &str) -> bool {
+    let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    plain && !text.is_empty() && text.len() <= 63
+}
+
+fn read_path(fields: &Fields<'_>) -> Option<PathPattern> {
+    const WANTED: &str = "a path such as /t/{tenant}";
+    fields.required("pattern", WANTED)?.read(WANTED, |text| {
+        let prefix =
+            text.strip_suffix(TENANT).filter(|prefix| prefix.ends_with('/') && crate::path::is_plain(prefix));
+        prefix.map(|prefix| PathPattern { prefix: prefix.into() }).ok_or_else(|| wrong(text, WANTED))
+    })
+}
+
+fn read_bool(text: &str) -> Result<bool, String> {
+    text.parse().map_err(|_| wrong(text, "true or false"))
+}

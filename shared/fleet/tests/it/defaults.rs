@@ -1,0 +1,84 @@
+//! What a file means that says nothing but its name and its cells.
+
+use std::time::Duration;
+
+use cofferdam_fleet::{Bucket, Ceiling, Fleet, PlacementRules, PlanIndex, SourceKind, Trusted};
+use cofferdam_model::{Alphabet, Rate, Revision, TenantId, Weight};
+
+use crate::with;
+
+fn tenant(id: &str) -> TenantId {
+    TenantId::parse(id.as_bytes(), &Alphabet::default()).unwrap()
+}
+
+#[test]
+fn name_and_cells_are_enough() {
+    let Fleet { name, revision, cells, placement, ceiling, limits, .. } = with("");
+    assert_eq!((name.as_str(), revision), ("f", Revision(1)));
+    assert_eq!(cells[0].zone.as_str(), "zone-1");
+    assert_eq!((cells[0].weight, &cells[0].probe), (Weight::default(), &None));
+    assert_eq!(placement, PlacementRules { slots: 65_536, seed: 0, shard_size: 2, pins: Vec::new() });
+    assert_eq!(ceiling, Ceiling { bucket: None, max_in_flight: None });
+    assert_eq!((limits.jitter.as_f64(), limits.max_tenants), (0.1, 100_000));
+}
+
+#[test]
+fn by_default_a_header_from_loopback_names_the_tenant() {
+    // P39
+    let sources = with("").tenant.sources;
+    let [source] = sources.as_slice() else { panic!("{sources:?}") };
+    let SourceKind::Header { name, trusted } = &source.kind else { panic!("{source:?}") };
+    assert_eq!((name.as_str(), trusted), ("x-tenant-id", &Trusted::loopback()));
+    assert!(!source.must_agree);
+}
+
+#[test]
+fn without_plans_everybody_has_the_default_plan() {
+    let fleet = with("");
+    let bucket = Bucket { sustained: Rate::per_second(1000).unwrap(), burst: 2000 };
+    let [plan] = fleet.plans.as_slice() else { panic!("{:?}", fleet.plans) };
+    assert_eq!((plan.name.as_str(), plan.bucket, plan.max_in_flight), ("default", bucket, 200));
+    assert_eq!(fleet.tenant.plan_for(&tenant("anybody")), Some(PlanIndex(0)));
+}
+
+#[test]
+fn with_plans_the_unknown_are_refused_unless_the_file_names_their_plan() {
+    // P36
+    let plans = "plans:
+  pro: { sustained: 200/s, burst: 500, max_in_flight: 50 }
+  free: { sustained: 20/s, burst: 100, max_in_flight: 10 }
+";
+    let plan_of =
+        |unknown: &str| with(&format!("{plans}tenant: {{ plan_of: {{ t: pro }}{unknown} }}")).tenant;
+    // Plans are sorted by name: free, pro.
+    for refusing in [plan_of(""), plan_of(", unknown: refuse")] {
+        assert_eq!(refusing.plan_for(&tenant("t")), Some(PlanIndex(1)));
+        assert_eq!(refusing.plan_for(&tenant("u")), None);
+    }
+    assert_eq!(plan_of(", unknown: free").plan_for(&tenant("u")), Some(PlanIndex(0)));
+}
+
+#[test]
+fn the_class_default_always_exists() {
+    let cell = with("").cell;
+    assert_eq!((cell.max_in_flight, cell.tenant_share.of(40), cell.max_tenants), (200, 10, 10_000));
+    let [class] = cell.classes.as_slice() else { panic!("{:?}", cell.classes) };
+    assert_eq!(class.name.as_str(), "default");
+    assert_eq!((class.priority, class.floor, class.ceiling, class.queue), (1, 0, 200, 20));
+    assert_eq!(class.max_wait, Duration::from_millis(100));
+
+    let cell = with("cell: { max_in_flight: 50, classes: { search: { floor: 5 } } }").cell;
+    let names: Vec<_> = cell.classes.iter().map(|class| class.name.as_str()).collect();
+    assert_eq!(names, ["default", "search"]);
+    assert_eq!((cell.classes[0].ceiling, cell.classes[1].ceiling, cell.classes[1].queue), (50, 50, 0));
+}
+
+#[test]
+fn the_files_order_decides_nothing() {
+    let fleet = |first: &str, second: &str| {
+        let text = format!("fleet: f\ncells:\n  - {first}\n  - {second}\n");
+        crate::parse(&text).unwrap().fleet
+    };
+    let (a, b) = ("{ id: a, url: 'http://a:1' }", "{ id: b, url: 'http://b:1' }");
+    assert_eq!(fleet(a, b), fleet(b, a));
+}

@@ -1,0 +1,87 @@
+//! Text that is no fleet file at all, or wants to be too much of one.
+
+use crate::{TWO_CELLS, parse, refusal, with};
+
+#[test]
+fn text_that_is_not_yaml_is_refused_where_it_stops() {
+    for (text, expected) in [
+        ("cells: [", "fleet:1:8: unclosed bracket '['"),
+        ("a: b: c", "fleet:1:5: mapping values are not allowed in this context"),
+        ("fleet: f\ncell: *x", "fleet:2:7: alias references unknown anchor"),
+        ("fleet: f\n---\nfleet: g", "fleet:3:1: a second document starts here: expected one"),
+        ("fleet: !secret f", "fleet:1:16: unsupported tag `!secret`"),
+    ] {
+        assert_eq!(refusal(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_file_without_a_map_says_what_a_file_is() {
+    const KEYS: &str = "fleet, revision, cells, placement, tenant, plans, ceiling, limits, routes, cell";
+    for (text, found) in [("", "nothing"), ("[]", "a list"), ("x", "\"x\"")] {
+        assert_eq!(refusal(text), format!("fleet:1:1: expected a map with the keys {KEYS}, found {found}"));
+    }
+    assert_eq!(
+        refusal("fleet: f"),
+        "fleet:1:1: missing key `cells`: \
+         expected a list of cells such as { id: cell-a, url: http://10.0.1.10:7100 }"
+    );
+    assert_eq!(
+        refusal("fleet: f\ncells: []"),
+        "fleet:2:8: cells: expected a list of cells such as { id: cell-a, url: http://10.0.1.10:7100 }, \
+         found an empty list"
+    );
+}
+
+#[test]
+fn aliases_expand_but_not_without_end() {
+    let fleet = with("plans:\n  a: &a { sustained: 1/s, burst: &n 7, max_in_flight: *n }\n  b: *a");
+    assert_eq!(fleet.plans[0].bucket, fleet.plans[1].bucket);
+    assert_eq!(fleet.plans[1].max_in_flight, 7);
+
+    let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..10 {
+        let before = vec![format!("*a{}", level - 1); 10].join(", ");
+        bomb.push_str(&format!("a{level}: &a{level} [{before}]\n"));
+    }
+    let said = refusal(&bomb);
+    assert!(said.contains("the file exceeds a bound: RecordedAnchorEvents"), "{said}");
+}
+
+#[test]
+fn merge_keys_are_no_words() {
+    let said = refusal(&format!(
+        "{TWO_CELLS}plans:\n  a: &a {{ sustained: 1/s, burst: 1, max_in_flight: 1 }}\n  b: {{ <<: *a }}\n"
+    ));
+    assert!(said.contains("fleet:7:8: plans.b.<<: unknown key `<<`; expected sustained"), "{said}");
+}
+
+#[test]
+fn deep_nesting_and_great_length_are_refused() {
+    let deep = format!("fleet: {}{}", "[".repeat(1000), "]".repeat(1000));
+    assert!(refusal(&deep).starts_with("fleet:1:"), "{}", refusal(&deep));
+    let long = " ".repeat((16 << 20) + 1);
+    assert_eq!(refusal(&long), "fleet:1:1: the file has more than 16777216 bytes");
+}
+
+#[test]
+fn a_number_keeps_the_spelling_of_the_file() {
+    assert_eq!(
+        refusal(&format!("{TWO_CELLS}revision: 1_000")),
+        "fleet:5:11: revision: \"1_000\" is not a count such as 100, 20k or 10M"
+    );
+    assert_eq!(
+        refusal(&format!("{TWO_CELLS}# é\nrevision: é")),
+        "fleet:6:11: revision: \"é\" is not a count such as 100, 20k or 10M"
+    );
+}
+
+#[test]
+fn a_key_with_a_line_break_stays_on_one_line() {
+    assert_eq!(refusal(&format!("{TWO_CELLS}\"a\\nb\": 1")).lines().count(), 1);
+}
+
+#[test]
+fn nothing_that_may_be_absent_is_needed() {
+    assert!(parse(TWO_CELLS).is_ok());
+}

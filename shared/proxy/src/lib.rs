@@ -1,1 +1,16 @@
-//! placeholder
+//! HTTP for an intermediary, written once for router and agent: listening, serving, upstream connections, field
+//! rules, bodies that can be replayed or guarded, problem answers, draining.
+//!
+//! It knows none of the product's words: no tenant, no cell, no limit.
+
+pub mod drain;
+pub mod fields;
+pub mod guard;
+pub mod listen;
+pub mod payload;
+pub mod problem;
+pub mod replay;
+pub mod serve;
+pub mod target;
+pub mod upstream;
+pub mod workers;

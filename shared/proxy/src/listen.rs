@@ -1,0 +1,53 @@
+//! Listening sockets: bound by the caller, one for each worker, sharing a port by SO_REUSEPORT.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// The queue of connections that the kernel completes before they are accepted.
+const BACKLOG: i32 = 1024;
+
+/// One socket on `address`, ready for a tokio runtime (non-blocking). Port 0 picks a free port.
+pub fn one(address: SocketAddr) -> io::Result<TcpListener> {
+    open(address, false)
+}
+
+/// `n` sockets that share one port, so that the kernel spreads connections over `n` workers. Port 0 picks a free
+/// port for all of them.
+pub fn shared(address: SocketAddr, n: usize) -> io::Result<Vec<TcpListener>> {
+    if n == 1 {
+        return Ok(vec![one(address)?]);
+    }
+    let first = open(address, true)?;
+    let address = first.local_addr()?;
+    let mut listeners = vec![first];
+    for _ in 1..n {
+        listeners.push(open(address, true)?);
+    }
+    Ok(listeners)
+}
+
+fn open(address: SocketAddr, reuse_port: bool) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(reuse_port)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_listeners_have_one_port_and_a_lone_one_keeps_it_to_itself() {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let shared = shared(any, 2).unwrap();
+        assert_eq!(shared[0].local_addr().unwrap(), shared[1].local_addr().unwrap());
+        let lone = one(any).unwrap();
+        assert!(one(lone.local_addr().unwrap()).is_err());
+    }
+}

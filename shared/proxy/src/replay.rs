@@ -1,0 +1,314 @@
+//! A request body that can be sent more than once: what an attempt has read is kept, up to a bound, for the next.
+//!
+//! The source is read once. An attempt first yields what is kept, then reads on. A body that has outgrown the bound
+//! can no longer be replayed, and says so; it still streams.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use parking_lot::Mutex;
+use tokio::time::Sleep;
+
+/// The most bytes that are kept for another attempt.
+pub const REPLAY_BYTES: usize = 64 * 1024;
+
+/// What a body's source may fail with.
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a request body could not be read to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// More bytes than the caller allows.
+    #[error("request body exceeds {0} bytes")]
+    TooLarge(u64),
+    /// The client sent nothing for too long.
+    #[error("request body was idle for {0:?}")]
+    Idle(Duration),
+    /// The client's connection failed.
+    #[error("request body could not be read")]
+    Read(#[source] BoxError),
+    /// A part of the body that an earlier attempt read is not kept.
+    #[error("request body can not be replayed")]
+    Spent,
+}
+
+/// The bounds on a request body.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyLimits {
+    /// The most bytes of data.
+    pub max_bytes: u64,
+    /// The longest silence while bytes are awaited.
+    pub idle: Duration,
+}
+
+impl Default for BodyLimits {
+    fn default() -> Self {
+        Self { max_bytes: 10 * 1024 * 1024, idle: Duration::from_secs(30) }
+    }
+}
+
+/// A request body and what has been kept of it.
+#[derive(Debug)]
+pub struct ReplayBody<B = Incoming> {
+    /// `None`: the request has no body, which costs nothing to replay.
+    shared: Option<Arc<Mutex<Source<B>>>>,
+}
+
+#[derive(Debug)]
+struct Source<B> {
+    body: B,
+    limits: BodyLimits,
+    timer: Option<Pin<Box<Sleep>>>,
+    /// The data frames read so far, while `replayable`.
+    kept: Vec<Bytes>,
+    read: u64,
+    replayable: bool,
+    trailers: Option<HeaderMap>,
+    ended: bool,
+    too_large: bool,
+}
+
+/// One attempt's view of the body.
+#[derive(Debug)]
+pub struct Attempt<B = Incoming> {
+    shared: Option<Arc<Mutex<Source<B>>>>,
+    /// How many kept frames this attempt has yielded.
+    yielded: usize,
+    trailers_sent: bool,
+    size: SizeHint,
+}
+
+impl<B> Clone for ReplayBody<B> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+}
+
+impl<B: Body> ReplayBody<B> {
+    /// Takes over `body`.
+    pub fn new(body: B, limits: BodyLimits) -> Self {
+        if body.is_end_stream() {
+            return Self { shared: None };
+        }
+        let source = Source {
+            body,
+            limits,
+            timer: None,
+            kept: Vec::new(),
+            read: 0,
+            replayable: true,
+            trailers: None,
+            ended: false,
+            too_large: false,
+        };
+        Self { shared: Some(Arc::new(Mutex::new(source))) }
+    }
+
+    /// A request without a body.
+    pub fn empty() -> Self {
+        Self { shared: None }
+    }
+
+    /// Whether another attempt would send the same bytes.
+    pub fn replayable(&self) -> bool {
+        self.shared.as_ref().is_none_or(|source| source.lock().replayable)
+    }
+
+    /// Whether the client has sent nothing that was read, or all of it was: the upstream connection is then clean.
+    pub fn settled(&self) -> bool {
+        self.shared.as_ref().is_none_or(|source| source.lock().ended)
+    }
+
+    /// Whether the client sent more than it may.
+    pub fn too_large(&self) -> bool {
+        self.shared.as_ref().is_some_and(|source| source.lock().too_large)
+    }
+
+    /// The length that the client declared, if it did.
+    pub fn declared(&self) -> Option<u64> {
+        match &self.shared {
+            None => Some(0),
+            Some(source) => source.lock().body.size_hint().exact(),
+        }
+    }
+
+    /// A view from the first byte, for one attempt. Only one attempt may read at a time.
+    pub fn attempt(&self) -> Attempt<B> {
+        let size = match &self.shared {
+            None => SizeHint::with_exact(0),
+            Some(source) => source.lock().whole_size(),
+        };
+        Attempt { shared: self.shared.clone(), yielded: 0, trailers_sent: false, size }
+    }
+}
+
+impl<B: Body> Source<B> {
+    /// The size of the whole body: what was read and what is still to come.
+    fn whole_size(&self) -> SizeHint {
+        match self.body.size_hint().exact() {
+            Some(rest) => SizeHint::with_exact(self.read + rest),
+            None => SizeHint::default(),
+        }
+    }
+}
+
+impl<B> Source<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    /// Reads one more data frame, and keeps it while the bound allows.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        loop {
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
+                return self.poll_idle(cx);
+            };
+            self.timer = None;
+            match frame {
+                None => self.ended = true,
+                Some(Err(error)) => return Poll::Ready(Some(Err(BodyError::Read(error.into())))),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => return Poll::Ready(Some(self.keep(data))),
+                    Err(frame) => self.trailers = frame.into_trailers().ok(),
+                },
+            }
+        }
+    }
+
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        let idle = self.limits.idle;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(idle)));
+        ready!(timer.as_mut().poll(cx));
+        Poll::Ready(Some(Err(BodyError::Idle(idle))))
+    }
+
+    fn keep(&mut self, data: Bytes) -> Result<Bytes, BodyError> {
+        self.read += data.len() as u64;
+        if self.read > self.limits.max_bytes {
+            self.too_large = true;
+            return Err(BodyError::TooLarge(self.limits.max_bytes));
+        }
+        if self.read > REPLAY_BYTES as u64 {
+            self.replayable = false;
+            self.kept = Vec::new();
+        } else if self.replayable {
+            self.kept.push(data.clone());
+        }
+        if self.body.is_end_stream() {
+            self.ended = true;
+        }
+        Ok(data)
+    }
+}
+
+impl<B> Body for Attempt<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        let Some(shared) = &this.shared else { return Poll::Ready(None) };
+        let mut source = shared.lock();
+        if source.replayable && this.yielded < source.kept.len() {
+            let data = source.kept[this.yielded].clone();
+            this.yielded += 1;
+            return Poll::Ready(Some(Ok(Frame::data(data))));
+        }
+        // The first attempt streams on past the bound; a later one would miss the bytes that were let go.
+        if !source.replayable && this.yielded == 0 && source.read > 0 {
+            return Poll::Ready(Some(Err(BodyError::Spent)));
+        }
+        match ready!(source.poll_next(cx)) {
+            Some(Ok(data)) => {
+                this.yielded += 1;
+                Poll::Ready(Some(Ok(Frame::data(data))))
+            }
+            Some(Err(error)) => Poll::Ready(Some(Err(error))),
+            None => {
+                let trailers =
+                    source.trailers.clone().filter(|_| !std::mem::replace(&mut this.trailers_sent, true));
+                Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.shared.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.size
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::{BodyExt, StreamBody};
+
+    use super::*;
+
+    type Chunks = StreamBody<TestStream>;
+
+    /// A stream of data frames of the given sizes, without a declared length.
+    struct TestStream(std::vec::IntoIter<usize>);
+
+    impl futures_util::Stream for TestStream {
+        type Item = Result<Frame<Bytes>, BoxError>;
+
+        fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+            Poll::Ready(self.0.next().map(|n| Ok(Frame::data(Bytes::from(vec![b'x'; n])))))
+        }
+    }
+
+    fn body(sizes: Vec<usize>, max_bytes: u64) -> ReplayBody<Chunks> {
+        let stream = StreamBody::new(TestStream(sizes.into_iter()));
+        ReplayBody::new(stream, BodyLimits { max_bytes, idle: Duration::from_secs(1) })
+    }
+
+    async fn read(attempt: Attempt<Chunks>) -> Result<usize, BodyError> {
+        attempt.collect().await.map(|whole| whole.to_bytes().len())
+    }
+
+    #[tokio::test]
+    async fn a_small_body_is_replayed_byte_for_byte_even_after_half_an_attempt() {
+        let body = body(vec![10, 20, 30], 1000);
+        let mut half = body.attempt();
+        half.frame().await.unwrap().unwrap();
+        drop(half);
+        assert!(body.replayable() && !body.settled());
+        assert_eq!(read(body.attempt()).await.unwrap(), 60);
+        assert_eq!(read(body.attempt()).await.unwrap(), 60);
+        assert!(body.settled());
+    }
+
+    #[tokio::test]
+    async fn a_body_over_the_bound_streams_once_and_is_never_replayed_short() {
+        let body = body(vec![REPLAY_BYTES, 1, 1], 1 << 20);
+        assert_eq!(read(body.attempt()).await.unwrap(), REPLAY_BYTES + 2);
+        assert!(!body.replayable());
+        assert!(matches!(read(body.attempt()).await, Err(BodyError::Spent)));
+    }
+
+    #[tokio::test]
+    async fn a_body_over_its_limit_is_an_error_and_says_so() {
+        let body = body(vec![600, 600], 1000);
+        assert!(matches!(read(body.attempt()).await, Err(BodyError::TooLarge(1000))));
+        assert!(body.too_large());
+    }
+}

@@ -1,0 +1,93 @@
+//! What a request is aimed at: the method and Host rules that every request meets before anything else.
+//! Sources: RFC 9110 sections 7.2 (Host) and 9.3 (methods), RFC 9112 section 3.2 (request target).
+
+use http::header::{HOST, HeaderValue};
+use http::request::Parts;
+use http::uri::{Authority, PathAndQuery};
+use http::{Method, Uri};
+
+/// Where a request is to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// Onwards: the head is in origin form and has exactly one Host.
+    Onward,
+    /// `OPTIONS *` is about this server, and is answered here.
+    Server,
+}
+
+/// Why a request's target cannot be served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// CONNECT and TRACE are not for an intermediary of this kind.
+    #[error("method is not allowed here")]
+    Method,
+    /// Host is missing, there more than once, or not a host.
+    #[error("host is not there exactly once and well formed")]
+    Host,
+    /// The target has neither a path nor an asterisk.
+    #[error("request target has no path")]
+    Path,
+}
+
+/// Brings a head into origin form: the authority of an absolute target replaces Host, and the path's bytes stay as
+/// they came.
+pub fn settle(head: &mut Parts) -> Result<Target, TargetError> {
+    if matches!(head.method, Method::CONNECT | Method::TRACE) {
+        return Err(TargetError::Method);
+    }
+    if let Some(authority) = head.uri.authority() {
+        let host = HeaderValue::from_str(authority.as_str()).map_err(|_| TargetError::Host)?;
+        head.headers.insert(HOST, host);
+        let path = head.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
+        head.uri = Uri::from(path);
+    }
+    check_host(head)?;
+    match head.uri.path() {
+        "*" if head.method == Method::OPTIONS => Ok(Target::Server),
+        path if path.starts_with('/') => Ok(Target::Onward),
+        _ => Err(TargetError::Path),
+    }
+}
+
+fn check_host(head: &Parts) -> Result<(), TargetError> {
+    let mut hosts = head.headers.get_all(HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(TargetError::Host) };
+    match Authority::try_from(host.as_bytes()) {
+        Ok(authority) if !authority.as_str().contains('@') => Ok(()),
+        _ => Err(TargetError::Host),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn head(method: &str, target: &str, hosts: &[&str]) -> Parts {
+        let mut builder = Request::builder().method(method).uri(target);
+        for host in hosts {
+            builder = builder.header("host", *host);
+        }
+        builder.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn an_absolute_target_replaces_host_and_becomes_origin_form() {
+        let mut head = head("GET", "http://a.example:81/x//../%2e?q=1|", &["b.example"]);
+        assert_eq!(settle(&mut head), Ok(Target::Onward));
+        assert_eq!(head.headers["host"], "a.example:81");
+        assert_eq!(head.uri.to_string(), "/x//../%2e?q=1|");
+    }
+
+    #[test]
+    fn host_is_there_once_and_well_formed_and_some_methods_never_pass() {
+        for hosts in [&[][..], &["a", "b"], &[""], &["a b"], &["user@a"], &["a/b"]] {
+            assert_eq!(settle(&mut head("GET", "/", hosts)), Err(TargetError::Host), "{hosts:?}");
+        }
+        assert_eq!(settle(&mut head("TRACE", "/", &["a"])), Err(TargetError::Method));
+        assert_eq!(settle(&mut head("CONNECT", "a:1", &["a"])), Err(TargetError::Method));
+        assert_eq!(settle(&mut head("OPTIONS", "*", &["a"])), Ok(Target::Server));
+        assert_eq!(settle(&mut head("GET", "*", &["a"])), Err(TargetError::Path));
+    }
+}

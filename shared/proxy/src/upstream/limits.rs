@@ -1,0 +1,27 @@
+//! Bounds on the connections to one upstream address.
+
+use std::time::Duration;
+
+/// Bounds on the connections to one address from one worker.
+#[derive(Debug, Clone, Copy)]
+pub struct UpstreamLimits {
+    /// The longest that connecting may take.
+    pub connect: Duration,
+    /// How long an unused connection is kept. It must be below what the other side keeps it.
+    pub idle: Duration,
+    /// The most connections, in use and idle together.
+    pub max_connections: usize,
+    /// The longest silence within an answer's body.
+    pub body_idle: Duration,
+}
+
+impl Default for UpstreamLimits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(1),
+            idle: Duration::from_secs(15),
+            max_connections: 4096,
+            body_idle: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The probe listener: `/healthz`, `/readyz` and `/metrics`, apart from every data path, so that a probe never waits
+//! behind a full one.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+
+/// Answers whether a process can take work, or why not.
+pub type Ready = dyn Fn() -> Result<(), String> + Send + Sync;
+
+/// What the probe listener shows.
+#[derive(Clone)]
+pub struct Probes {
+    registry: Arc<Registry>,
+    ready: Arc<Ready>,
+}
+
+impl fmt::Debug for Probes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Probes").finish_non_exhaustive()
+    }
+}
+
+impl Probes {
+    /// Shows `registry`, and `ready`'s answer at `/readyz`.
+    pub fn new(registry: Registry, ready: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self { registry: Arc::new(registry), ready: Arc::new(ready) }
+    }
+
+    /// The routes, for a process to add its own to.
+    pub fn routes(self) -> Router {
+        Router::new()
+            .route("/healthz", get(async || "ok\n"))
+            .route("/readyz", get(readyz))
+            .route("/metrics", get(metrics))
+            .with_state(self)
+    }
+}
+
+async fn readyz(State(probes): State<Probes>) -> (StatusCode, String) {
+    match (probes.ready)() {
+        Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+    }
+}
+
+async fn metrics(State(probes): State<Probes>) -> axum::response::Response {
+    let mut text = String::new();
+    if encode(&mut text, &probes.registry).is_err() {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    }
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// Serves `routes` on `listener`, which is non-blocking, until `shutdown` is done.
+pub async fn serve(
+    listener: TcpListener,
+    routes: Router,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    axum::serve(listener, routes).with_graceful_shutdown(shutdown).await
+}

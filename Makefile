@@ -1,0 +1,31 @@
+# The project's few commands. `make help` lists them.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: demo test lint bench audit help prerequisites
+
+demo: ## Watch one noisy and one poisonous tenant meet a fleet (40 s after the build)
+	cargo run --release -- demo
+
+test: prerequisites ## Run every test: unit, property, contract, integration, documentation
+	tests/run.sh
+
+lint: prerequisites ## Check the formatting, and clippy with every warning an error
+	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
+	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+bench: ## Run the criterion benches, each beside its reference
+	cargo bench --workspace --bench '*'
+
+audit: ## Check licences, advisories, bans and sources (fetches the advisory database)
+	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
+	cargo deny check
+
+help: ## List the commands
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+# Silent where everything is there.
+prerequisites:
+	@tests/prerequisites.sh

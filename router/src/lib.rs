@@ -1,1 +1,16 @@
-//! placeholder
+//! The router: maps each tenant to its shard of cells and forwards its requests to one of them.
+//!
+//! [`Router::start`] takes listeners that the caller has bound, a checked fleet, and settings of this one process.
+//! The journey of a request is in `data_path`; what is known about cells in `cells`; what operators ask in `admin`.
+
+mod admin;
+mod app;
+mod cells;
+mod data_path;
+mod limits_metrics;
+mod settings;
+mod snapshot;
+
+pub use app::{Listeners, Router, StartError};
+pub use settings::Settings;
+pub use snapshot::{ReloadError, placement_spec};

@@ -1,0 +1,36 @@
+//! `GET /tenants/{tenant}`: where is this tenant, and why?
+
+use std::time::Instant;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use cofferdam_model::TenantId;
+use serde_json::{Value, json};
+
+use super::Admin;
+use super::cells::CellView;
+
+pub(super) async fn show(
+    State(admin): State<Admin>,
+    Path(tenant): Path<String>,
+) -> Result<Json<Value>, (StatusCode, String)> {
+    let snapshot = admin.snapshots.load();
+    let fleet = &snapshot.fleet;
+    let tenant = TenantId::parse(tenant.as_bytes(), &fleet.tenant.alphabet)
+        .map_err(|error| (StatusCode::BAD_REQUEST, format!("{error}\n")))?;
+    let now = Instant::now();
+    let placed = snapshot.placement.place(&tenant);
+    let cells: Vec<_> = placed.shard.cells().iter().map(|cell| &snapshot.cells[cell.get()]).collect();
+    let plan = fleet.tenant.plan_for(&tenant).map(|plan| fleet.plans[usize::from(plan.0)].name.as_str());
+    Ok(Json(json!({
+        "tenant": tenant.as_str(),
+        "slot": placed.slot,
+        "shard": cells.iter().map(|cell| cell.id.as_str()).collect::<Vec<_>>(),
+        "reason": placed.reason.as_str(),
+        "revision": fleet.revision.0,
+        "plan": plan,
+        "in_flight": admin.limits.in_flight(&tenant),
+        "cells": cells.iter().map(|cell| CellView::new(cell, now)).collect::<Vec<_>>(),
+    })))
+}

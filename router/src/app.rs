@@ -1,0 +1,169 @@
+//! The only composer: puts snapshot, limits, cells, data path, admin and probes together, and takes them apart again.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use cofferdam_fleet::Fleet;
+use cofferdam_limits::{Clock, Embedded, Limits};
+use cofferdam_proxy::drain::{Drain, Phase, Watch};
+use cofferdam_proxy::serve::{ServeLimits, serve};
+use cofferdam_proxy::workers::Workers;
+use cofferdam_telemetry::probes::{self, Probes};
+use cofferdam_telemetry::prometheus_client::registry::Registry;
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+
+use crate::admin::Admin;
+use crate::cells::{Directory, probe_for_ever};
+use crate::data_path::{self, DataPath};
+use crate::limits_metrics::LimitsMetrics;
+use crate::settings::Settings;
+use crate::snapshot::{ReloadError, Snapshot};
+
+/// Sockets that the caller has bound, all non-blocking.
+#[derive(Debug)]
+pub struct Listeners {
+    /// One for each worker: client traffic.
+    pub data: Vec<TcpListener>,
+    /// Operators' questions; keep it on loopback.
+    pub admin: Option<TcpListener>,
+    /// `/healthz`, `/readyz`, `/metrics`.
+    pub probes: Option<TcpListener>,
+}
+
+/// Why a router could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The fleet makes no snapshot.
+    #[error(transparent)]
+    Fleet(#[from] ReloadError),
+    /// A thread or socket could not be had.
+    #[error("could not start")]
+    Io(#[from] io::Error),
+}
+
+/// A running router.
+#[derive(Debug)]
+pub struct Router {
+    snapshots: Arc<ArcSwap<Snapshot>>,
+    directory: Directory,
+    last_reload_error: Arc<Mutex<Option<String>>>,
+    drain: Drain,
+    settings: Settings,
+    workers: Workers,
+    control: JoinSet<()>,
+    data_address: SocketAddr,
+}
+
+impl Router {
+    /// Starts a worker for each data listener, and the control tasks on the current tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// Where the fleet makes no snapshot, or a thread cannot be had. Nothing runs then.
+    pub fn start(fleet: Fleet, settings: Settings, listeners: Listeners) -> Result<Self, StartError> {
+        let directory = Directory::default();
+        let limits =
+            Limits::embedded(Embedded::with_tenants(Clock::monotonic(), fleet.limits.max_tenants as usize));
+        let snapshot = Snapshot::build(fleet, &directory)?;
+        directory.install(&snapshot.cells);
+        let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
+        let mut registry = Registry::default();
+        let metrics = data_path::Metrics::register(&mut registry);
+        registry.register_collector(Box::new(directory.clone()));
+        registry.register_collector(Box::new(LimitsMetrics::new(limits.clone())));
+        let last_reload_error = Arc::default();
+        let drain = Drain::default();
+        let data_address =
+            listeners.data.first().ok_or(io::ErrorKind::InvalidInput).map(TcpListener::local_addr);
+        let data_address = data_address.map_err(io::Error::from)??;
+        let workers = listeners.data.into_iter().map(|listener| {
+            let path = DataPath::new(Arc::clone(&snapshots), limits.clone(), metrics.clone(), &settings);
+            worker(listener, path, settings.serve, drain.watch())
+        });
+        let workers = Workers::start("data", workers.collect())?;
+        let mut control = JoinSet::new();
+        control.spawn(probe_for_ever(directory.clone(), settings.probe_every));
+        let admin = Admin { snapshots: Arc::clone(&snapshots), limits, last_reload_error };
+        let last_reload_error = Arc::clone(&admin.last_reload_error);
+        if let Some(listener) = listeners.admin {
+            control.spawn(aside(listener, admin.routes(), drain.clone()));
+        }
+        if let Some(listener) = listeners.probes {
+            let routes = Probes::new(registry, readiness(drain.clone())).routes();
+            control.spawn(aside(listener, routes, drain.clone()));
+        }
+        Ok(Self { snapshots, directory, last_reload_error, drain, settings, workers, control, data_address })
+    }
+
+    /// Where the data listener is.
+    pub fn data_address(&self) -> SocketAddr {
+        self.data_address
+    }
+
+    /// Replaces the fleet, or keeps the old one and says why.
+    pub fn reload(&self, fleet: Fleet) -> Result<(), ReloadError> {
+        let done = self.replace(fleet);
+        *self.last_reload_error.lock() = done.as_ref().err().map(ToString::to_string);
+        done
+    }
+
+    /// Takes note of a fleet file that could not even be read; what runs goes on.
+    pub fn reload_failed(&self, why: impl Into<String>) {
+        *self.last_reload_error.lock() = Some(why.into());
+    }
+
+    fn replace(&self, fleet: Fleet) -> Result<(), ReloadError> {
+        let snapshot = Snapshot::build(fleet, &self.directory)?;
+        let running = self.snapshots.load();
+        snapshot.may_follow(&running)?;
+        if snapshot.fleet.limits.max_tenants != running.fleet.limits.max_tenants {
+            tracing::warn!(
+                "limits.max_tenants is taken at the next start: the table of tenants keeps its size"
+            );
+        }
+        self.directory.install(&snapshot.cells);
+        self.snapshots.store(Arc::new(snapshot));
+        Ok(())
+    }
+
+    /// Leaves in good order: readiness turns; after the grace nothing new is accepted; at the deadline the rest is cut.
+    pub async fn shutdown(mut self) {
+        self.drain.advance(Phase::Leaving);
+        tokio::time::sleep(self.settings.drain_grace).await;
+        self.drain.advance(Phase::Draining);
+        let workers = self.workers;
+        let mut ended = tokio::task::spawn_blocking(|| workers.join());
+        if tokio::time::timeout(self.settings.drain_deadline, &mut ended).await.is_err() {
+            tracing::warn!("the drain's deadline has passed: what is left is cut");
+            self.drain.advance(Phase::Cut);
+            let _ = ended.await;
+        }
+        self.drain.advance(Phase::Cut);
+        self.control.shutdown().await;
+    }
+}
+
+async fn worker(listener: TcpListener, path: DataPath, limits: ServeLimits, drain: Watch) {
+    if let Err(error) = serve(listener, limits, path, drain).await {
+        tracing::error!(%error, "a worker could not serve");
+    }
+}
+
+/// Serves a listener beside the data path until the cut.
+async fn aside(listener: TcpListener, routes: axum::Router, drain: Drain) {
+    let mut watch = drain.watch();
+    if let Err(error) = probes::serve(listener, routes, async move { watch.reached(Phase::Cut).await }).await
+    {
+        tracing::error!(%error, "a control listener could not serve");
+    }
+}
+
+fn readiness(drain: Drain) -> impl Fn() -> Result<(), String> + Send + Sync + 'static {
+    move || match drain.phase() {
+        Phase::Serving => Ok(()),
+        _ => Err("draining".to_owned()),
+    }
+}

@@ -1,0 +1,151 @@
+//! The directory of cells: one entry for each, shared by workers, probes and the admin listener, kept over reloads.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use cofferdam_fleet::{self as fleet, Origin};
+use cofferdam_model::{CellId, ZoneId};
+use parking_lot::Mutex;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use super::health::Health;
+use super::saturation::{LastReport, Reported};
+
+/// A cell, as this router knows it.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    pub(crate) id: CellId,
+    pub(crate) zone: ZoneId,
+    /// Where its agent listens, `host:port`.
+    pub(crate) authority: Box<str>,
+    pub(crate) probe: Option<Origin>,
+    pub(crate) health: Health,
+    report: LastReport,
+    in_flight: AtomicU32,
+}
+
+/// One request's part in the count of a cell's requests in flight.
+#[derive(Debug)]
+pub(crate) struct OnCell(Arc<Cell>);
+
+/// Every cell of the running fleet file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Directory {
+    cells: Arc<Mutex<BTreeMap<CellId, Arc<Cell>>>>,
+}
+
+impl Cell {
+    fn new(cell: &fleet::Cell) -> Self {
+        Self {
+            id: cell.id.clone(),
+            zone: cell.zone.clone(),
+            authority: cell.url.authority().into(),
+            probe: cell.probe.clone(),
+            health: Health::new(cell.probe.is_some()),
+            report: LastReport::default(),
+            in_flight: AtomicU32::new(0),
+        }
+    }
+
+    /// Counts a request as in flight on this cell until the result is dropped.
+    pub(crate) fn enter(self: &Arc<Self>) -> OnCell {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        OnCell(Arc::clone(self))
+    }
+
+    /// This router's own requests in flight on the cell.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of an answer, and of the load report that came with it.
+    pub(crate) fn note_answer(&self, report: Option<http::HeaderValue>, now: Instant) {
+        if self.health.note_answer() {
+            tracing::info!(cell = %self.id, "cell answers again");
+        }
+        if let Some(report) = report {
+            self.report.keep(report, now);
+        }
+    }
+
+    /// Takes note of a connect that failed.
+    pub(crate) fn note_fault(&self, fault: &dyn fmt::Display, now: Instant) {
+        if self.health.note_fault(now) {
+            tracing::warn!(cell = %self.id, %fault, "cell is believed down");
+        }
+    }
+
+    /// What the cell last said of its load.
+    pub(crate) fn reported(&self, now: Instant) -> Option<Reported> {
+        self.report.read(now)
+    }
+}
+
+impl OnCell {
+    /// The cell.
+    pub(crate) fn cell(&self) -> &Arc<Cell> {
+        &self.0
+    }
+}
+
+impl Drop for OnCell {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Directory {
+    /// Entries for `cells`, in their order. An entry is kept where neither its address nor its probe has changed.
+    pub(crate) fn adopt(&self, cells: &[fleet::Cell]) -> Vec<Arc<Cell>> {
+        let known = self.cells.lock();
+        let same = |old: &Arc<Cell>, new: &fleet::Cell| {
+            *old.authority == *new.url.authority() && old.probe == new.probe && old.zone == new.zone
+        };
+        let entry = |new: &fleet::Cell| match known.get(&new.id) {
+            Some(old) if same(old, new) => Arc::clone(old),
+            _ => Arc::new(Cell::new(new)),
+        };
+        cells.iter().map(entry).collect()
+    }
+
+    /// Makes `cells` the fleet's.
+    pub(crate) fn install(&self, cells: &[Arc<Cell>]) {
+        *self.cells.lock() = cells.iter().map(|cell| (cell.id.clone(), Arc::clone(cell))).collect();
+    }
+
+    /// Every cell, sorted by id.
+    pub(crate) fn all(&self) -> Vec<Arc<Cell>> {
+        self.cells.lock().values().cloned().collect()
+    }
+}
+
+impl Collector for Directory {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let now = Instant::now();
+        let cells = self.all();
+        let mut gauge = |name, help, value: &dyn Fn(&Cell) -> Option<f64>| -> fmt::Result {
+            let gauge = ConstGauge::new(0.0_f64);
+            let mut family = encoder.encode_descriptor(name, help, None, gauge.metric_type())?;
+            for cell in &cells {
+                if let Some(value) = value(cell) {
+                    let labels = [("cell", cell.id.as_str())];
+                    ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+                }
+            }
+            Ok(())
+        };
+        let up = |cell: &Cell| Some(f64::from(u8::from(cell.health.is_up(now))));
+        gauge("cofferdam_router_cell_up", "Whether the cell is believed to be up", &up)?;
+        let in_flight = |cell: &Cell| Some(f64::from(cell.in_flight()));
+        gauge("cofferdam_router_cell_in_flight", "This router's requests in flight on the cell", &in_flight)?;
+        let saturation = |cell: &Cell| cell.reported(now).map(|reported| reported.report.cell.as_f64());
+        gauge("cofferdam_router_cell_saturation", "The saturation that the cell last reported", &saturation)?;
+        let age = |cell: &Cell| cell.reported(now).map(|reported| reported.age.as_secs_f64());
+        gauge("cofferdam_router_cell_report_age_seconds", "The age of the cell's last report", &age)
+    }
+}

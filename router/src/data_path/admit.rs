@@ -1,0 +1,45 @@
+//! May the tenant have this request now? One admission for the request, however often it is tried.
+
+use std::time::Instant;
+
+use cofferdam_limits::{Admission, Demand, Limits, Permit, Refusal};
+
+use super::identify::Identified;
+
+/// A request that holds its fleet-wide permit: what placement demands.
+#[derive(Debug)]
+pub(super) struct Admitted<'v> {
+    pub(super) identified: Identified<'v>,
+    pub(super) permit: Permit,
+    /// When the caller's patience ends.
+    pub(super) deadline: Instant,
+}
+
+/// A request that was refused, and what its answer needs.
+#[derive(Debug)]
+pub(super) struct NotAdmitted<'v> {
+    pub(super) identified: Identified<'v>,
+    pub(super) refusal: Refusal,
+}
+
+/// Takes every level of the tenant's limits, or none.
+pub(super) async fn admit<'v>(
+    identified: Identified<'v>,
+    limits: &Limits,
+    arrived: Instant,
+) -> Result<Admitted<'v>, NotAdmitted<'v>> {
+    let demand =
+        Demand { tenant: &identified.tenant, cost: identified.route.cost, levels: &identified.plan.levels };
+    let decided = match limits.admit(&demand) {
+        Admission::Admitted(permit) => Ok(permit),
+        Admission::Refused(refusal) => Err(refusal),
+        Admission::Pending(pending) => pending.await,
+    };
+    match decided {
+        Ok(permit) => {
+            let deadline = arrived + identified.route.timeout;
+            Ok(Admitted { identified, permit, deadline })
+        }
+        Err(refusal) => Err(NotAdmitted { identified, refusal }),
+    }
+}

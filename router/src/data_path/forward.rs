@@ -1,0 +1,224 @@
+//! Forwarding: attempts on the shard's cells, one after the other, by the one rule of `retry`.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use cofferdam_model::{CellIndex, CellReason, Hop, headers};
+use cofferdam_proxy::replay::ReplayBody;
+use cofferdam_proxy::upstream::{SendFault, UpstreamBody};
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, Response};
+use http_body::Body;
+use http_body_util::{BodyExt, Limited};
+use tokio::time::timeout_at;
+
+use super::admit::Admitted;
+use super::choose::Chosen;
+use super::metrics::Metrics;
+use super::outgoing::Outgoing;
+use super::reject::{Reason, Rejection};
+use super::retry::{Facts, Fault, Step, next_step};
+use super::view::View;
+use crate::cells::OnCell;
+
+/// The largest refusal that is read to its end, so that its connection can be used again.
+const REFUSAL_BYTES: usize = 16 * 1024;
+
+/// A request that has been to its cells.
+#[derive(Debug)]
+pub(super) struct Forwarded<'v> {
+    pub(super) admitted: Admitted<'v>,
+    /// Whether a backend may have seen it.
+    pub(super) reached: bool,
+    pub(super) answer: Result<Answer, Rejection>,
+}
+
+/// A cell's answer, its body still to come.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) response: Response<UpstreamBody>,
+    pub(super) on_cell: OnCell,
+    pub(super) cell: CellIndex,
+}
+
+/// What is the same for all attempts of one request.
+pub(super) struct Exchange<'a> {
+    pub(super) view: &'a View,
+    pub(super) metrics: &'a Metrics,
+    pub(super) body: &'a ReplayBody,
+}
+
+/// An attempt that failed, and when the cell says to come back.
+struct Failed {
+    fault: Fault,
+    retry_after: Option<Duration>,
+}
+
+/// Tries the cells until one answers, or the rule says that nothing is left to try.
+pub(super) async fn forward<'v>(
+    chosen: Chosen<'v>,
+    mut outgoing: Outgoing,
+    exchange: Exchange<'_>,
+) -> Forwarded<'v> {
+    let Chosen { admitted, mut candidates } = chosen;
+    let mut hop = first_hop(&admitted, exchange.view);
+    let (mut reached, mut refused, mut refreshed, mut retried) = (false, None, false, false);
+    let mut next = candidates.next(Instant::now());
+    let rejection = loop {
+        let Some(cell) = next else { break no_cell_left(reached, refused) };
+        let failed = match exchange.attempt(cell, refreshed, &mut hop, admitted.deadline, &mut outgoing).await
+        {
+            Ok(answer) => return Forwarded { admitted, reached: true, answer: Ok(answer) },
+            Err(failed) => failed,
+        };
+        reached |= failed.fault.reached();
+        if matches!(failed.fault, Fault::Refused(_)) {
+            refused = Some(failed.retry_after);
+        }
+        let idempotent = outgoing.method.is_idempotent();
+        let facts = Facts { idempotent, replayable: exchange.body.replayable(), retried, refreshed };
+        match next_step(failed.fault, facts) {
+            Step::Answer => break exchange.rejection(&failed),
+            Step::SameCell => refreshed = true,
+            step => {
+                retried |= step == Step::Retry;
+                refreshed = false;
+                next = candidates.next(Instant::now());
+            }
+        }
+        hop.attempt = hop.attempt.saturating_add(1);
+    };
+    Forwarded { admitted, reached, answer: Err(rejection) }
+}
+
+fn first_hop(admitted: &Admitted<'_>, view: &View) -> Hop {
+    let (snapshot, identified) = (&view.snapshot, &admitted.identified);
+    Hop {
+        tenant: identified.tenant,
+        class: snapshot.fleet.cell.classes[usize::from(identified.route.class.0)].name.clone(),
+        attempt: 1,
+        remaining: Duration::ZERO,
+        revision: snapshot.fleet.revision,
+        digest: snapshot.placement.digest(),
+    }
+}
+
+/// Every cell of the shard was tried: what the attempts say together.
+fn no_cell_left(reached: bool, refused: Option<Option<Duration>>) -> Rejection {
+    match refused {
+        _ if reached => Rejection::new(Reason::Lost, "the request may have been executed"),
+        Some(wait) => refusal(CellReason::Cell, wait),
+        None => Rejection::new(Reason::PairDown, "every cell of the tenant's shard was tried"),
+    }
+}
+
+fn refusal(reason: CellReason, wait: Option<Duration>) -> Rejection {
+    let rejection = Rejection::new(Reason::Cell(reason), format!("the cell refused: its {reason} is full"));
+    match wait {
+        Some(wait) => rejection.retry_after(wait),
+        None => rejection,
+    }
+}
+
+impl Exchange<'_> {
+    /// One attempt on one cell.
+    async fn attempt(
+        &self,
+        cell: CellIndex,
+        fresh: bool,
+        hop: &mut Hop,
+        deadline: Instant,
+        outgoing: &mut Outgoing,
+    ) -> Result<Answer, Failed> {
+        let on_cell = self.view.snapshot.cells[cell.get()].enter();
+        hop.remaining = deadline.saturating_duration_since(Instant::now());
+        hop.write(&mut outgoing.fields);
+        let sent = timeout_at(deadline.into(), self.send(cell, fresh, outgoing, &on_cell)).await;
+        let outcome = match sent.unwrap_or(Err(Fault::Deadline)) {
+            Ok(response) => read_refusal(response).await,
+            Err(fault) => Err(Failed { fault, retry_after: None }),
+        };
+        match outcome {
+            Ok(response) => Ok(Answer { response, on_cell, cell }),
+            Err(failed) => {
+                let (id, fault) = (on_cell.cell().id.as_str(), failed.fault.as_str());
+                tracing::debug!(cell = id, fault, attempt = hop.attempt, "attempt failed");
+                self.metrics.attempt_failed(id, fault);
+                Err(failed)
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        cell: CellIndex,
+        fresh: bool,
+        outgoing: &Outgoing,
+        on_cell: &OnCell,
+    ) -> Result<Response<UpstreamBody>, Fault> {
+        let upstream = &self.view.upstreams[cell.get()];
+        let lease = if fresh { upstream.connect().await } else { upstream.lease().await };
+        let lease = lease.map_err(|fault| {
+            on_cell.cell().note_fault(&fault, Instant::now());
+            Fault::Connect
+        })?;
+        let reused = lease.reused();
+        match lease.send(outgoing.head(), self.body).await {
+            Ok(response) => {
+                let report = response.headers().get(headers::LOAD).cloned();
+                on_cell.cell().note_answer(report, Instant::now());
+                Ok(response)
+            }
+            Err(SendFault::Unsent) => Err(Fault::Unsent),
+            Err(SendFault::RequestBody(_)) => Err(Fault::RequestBody),
+            Err(SendFault::Malformed(_)) => Err(Fault::Malformed),
+            Err(SendFault::Lost(_)) => Err(Fault::Lost { reused }),
+        }
+    }
+
+    /// What the client is told of a fault that is not tried again.
+    fn rejection(&self, failed: &Failed) -> Rejection {
+        if self.body.too_large() {
+            return Rejection::new(Reason::BodyTooLarge, "the body exceeds what this router takes");
+        }
+        match failed.fault {
+            Fault::Refused(reason) => refusal(reason, failed.retry_after),
+            Fault::Connect | Fault::Unsent => {
+                Rejection::new(Reason::PairDown, "the body can not be sent again")
+            }
+            Fault::Lost { .. } | Fault::BackendLost => {
+                Rejection::new(Reason::Lost, "the request may have been executed")
+            }
+            Fault::Malformed => Rejection::new(Reason::Malformed, "the cell's answer was not valid HTTP"),
+            Fault::Deadline => Rejection::new(Reason::Deadline, "the route's time is over"),
+            Fault::RequestBody => Rejection::new(Reason::BodyBroken, "the request's body ended early"),
+        }
+    }
+}
+
+/// Tells an agent's own refusal from a backend's answer.
+async fn read_refusal(response: Response<UpstreamBody>) -> Result<Response<UpstreamBody>, Failed> {
+    let fields = response.headers();
+    let fault = match fields.get(headers::REFUSED) {
+        Some(word) => CellReason::from_wire(word.as_bytes()).map(Fault::Refused),
+        None => fields.contains_key(headers::FAULT).then_some(Fault::BackendLost),
+    };
+    let Some(fault) = fault else { return Ok(response) };
+    let retry_after = retry_after(fields);
+    discard(response.into_body()).await;
+    Err(Failed { fault, retry_after })
+}
+
+fn retry_after(fields: &HeaderMap) -> Option<Duration> {
+    let seconds = fields.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+/// Reads a small body to its end, so that its connection can be used again; a large or slow one closes it.
+async fn discard<B>(body: B)
+where
+    B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static>,
+{
+    let _ =
+        tokio::time::timeout(Duration::from_millis(100), Limited::new(body, REFUSAL_BYTES).collect()).await;
+}

@@ -1,0 +1,130 @@
+//! Whose request is it? The first source that is present decides; nothing falls back to a default tenant.
+
+use std::net::IpAddr;
+
+use cofferdam_fleet::{Route, Source, SourceKind};
+use cofferdam_model::TenantId;
+use http::HeaderMap;
+use http::header::HOST;
+use http::request::Parts;
+
+use super::reject::{Reason, Rejection};
+use crate::snapshot::{PlanLimits, Snapshot};
+
+/// A request whose tenant is known: what admission demands.
+#[derive(Debug)]
+pub(super) struct Identified<'v> {
+    pub(super) tenant: TenantId,
+    pub(super) plan: &'v PlanLimits,
+    pub(super) route: &'v Route,
+}
+
+/// Finds the tenant, its plan, and the route.
+pub(super) fn identify<'v>(
+    snapshot: &'v Snapshot,
+    peer: IpAddr,
+    head: &Parts,
+) -> Result<Identified<'v>, Rejection> {
+    let fleet = &snapshot.fleet;
+    let tenant = tenant(&fleet.tenant.sources, snapshot, peer, head)?;
+    let Some(plan) = fleet.tenant.plan_for(&tenant) else {
+        return Err(Rejection::new(Reason::UnknownTenant, format!("tenant {tenant} is not in this fleet")));
+    };
+    let route = fleet.classify(&head.method, head.uri.path(), head.uri.query());
+    Ok(Identified { tenant, plan: &snapshot.plans[usize::from(plan.0)], route })
+}
+
+/// Takes away what a peer may not say: a tenant header from an address that is not trusted with it.
+pub(super) fn strip_untrusted(snapshot: &Snapshot, peer: IpAddr, fields: &mut HeaderMap) {
+    for source in &snapshot.fleet.tenant.sources {
+        if let SourceKind::Header { name, trusted } = &source.kind
+            && !trusted.trusts(peer)
+        {
+            fields.remove(name);
+        }
+    }
+}
+
+/// Whether `peer` is trusted with any tenant header, and so with what it says of earlier hops.
+pub(super) fn is_trusted(snapshot: &Snapshot, peer: IpAddr) -> bool {
+    let trusts =
+        |source: &Source| matches!(&source.kind, SourceKind::Header { trusted, .. } if trusted.trusts(peer));
+    snapshot.fleet.tenant.sources.iter().any(trusts)
+}
+
+fn tenant(
+    sources: &[Source],
+    snapshot: &Snapshot,
+    peer: IpAddr,
+    head: &Parts,
+) -> Result<TenantId, Rejection> {
+    let mut decided: Option<TenantId> = None;
+    for source in sources {
+        if decided.is_some() && !source.must_agree {
+            continue;
+        }
+        let Some(said) = said(&source.kind, peer, head)? else { continue };
+        let tenant = TenantId::parse(said, &snapshot.fleet.tenant.alphabet)
+            .map_err(|error| Rejection::new(Reason::BadTenant, error.to_string()))?;
+        match decided {
+            Some(first) if first != tenant => {
+                return Err(Rejection::new(Reason::TenantsDiffer, format!("{first} and {tenant} are named")));
+            }
+            _ => decided = Some(tenant),
+        }
+    }
+    decided.ok_or_else(|| Rejection::new(Reason::NoTenant, "none of the fleet's sources names a tenant"))
+}
+
+/// The bytes in which one source names a tenant; `None` where it is not present.
+fn said<'r>(kind: &SourceKind, peer: IpAddr, head: &'r Parts) -> Result<Option<&'r [u8]>, Rejection> {
+    match kind {
+        SourceKind::Header { name, trusted } => {
+            if !trusted.trusts(peer) {
+                return Ok(None);
+            }
+            let mut values = head.headers.get_all(name).iter();
+            match (values.next(), values.next()) {
+                (first, None) => Ok(first.map(|value| value.as_bytes())),
+                _ => Err(Rejection::new(Reason::TenantsDiffer, format!("{name} is there more than once"))),
+            }
+        }
+        SourceKind::Host(pattern) => {
+            let host = head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+            Ok(label_before(host, &pattern.suffix)
+                .filter(|label| !pattern.reserved.contains(label.to_ascii_lowercase().as_str()))
+                .map(str::as_bytes))
+        }
+        SourceKind::Path(pattern) => {
+            let rest = head.uri.path().strip_prefix(&*pattern.prefix);
+            Ok(rest.map(|rest| rest.split('/').next().unwrap_or_default().as_bytes()))
+        }
+    }
+}
+
+/// The label in front of `suffix` in `host`, whose port does not count. Host names have no case.
+fn label_before<'h>(host: &'h str, suffix: &str) -> Option<&'h str> {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let at = name.len().checked_sub(suffix.len())?;
+    let (label, rest) = name.split_at_checked(at)?;
+    (rest.eq_ignore_ascii_case(suffix) && !label.is_empty() && !label.contains('.')).then_some(label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_label_before_a_suffix_ignores_port_and_case_of_the_suffix() {
+        let suffix = ".app.example";
+        assert_eq!(label_before("acme.app.example", suffix), Some("acme"));
+        assert_eq!(label_before("acme.App.Example:8080", suffix), Some("acme"));
+        for other in ["app.example", ".app.example", "a.b.app.example", "acme.other.example", "", "[::1]:80"]
+        {
+            assert_eq!(label_before(other, suffix), None, "{other}");
+        }
+    }
+}

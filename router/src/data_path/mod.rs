@@ -1,0 +1,136 @@
+//! The data path: the journey of a request, on one screen.
+//!
+//! ```text
+//! request -> identify -> admit -> place -> choose -> forward -> release
+//! ```
+//!
+//! Each stage returns the value that the next one demands, so no stage can be skipped and none is visited twice. What
+//! a request holds rides in the body of its answer. No probe, no admin question and no metric ever passes here.
+
+mod admit;
+mod choose;
+mod forward;
+mod identify;
+mod limit_fields;
+mod metrics;
+mod outcome;
+mod outgoing;
+mod place;
+mod reject;
+mod release;
+mod retry;
+mod view;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use cofferdam_limits::Limits;
+use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
+use cofferdam_proxy::serve;
+use cofferdam_proxy::target::{self, Target, TargetError};
+use http::request::Parts;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use tracing::Instrument;
+
+pub(crate) use self::metrics::Metrics;
+use self::outgoing::Outgoing;
+use self::reject::{Reason, Rejection};
+use self::release::{Closing, Reply};
+use self::view::{CachedView, View};
+use crate::settings::Settings;
+use crate::snapshot::Snapshot;
+
+/// One worker's data path. Clones share everything.
+#[derive(Debug, Clone)]
+pub(crate) struct DataPath {
+    view: Arc<CachedView>,
+    limits: Limits,
+    metrics: Metrics,
+    body: BodyLimits,
+}
+
+impl DataPath {
+    /// A data path for one worker, over what all workers share.
+    pub(crate) fn new(
+        snapshots: Arc<ArcSwap<Snapshot>>,
+        limits: Limits,
+        metrics: Metrics,
+        settings: &Settings,
+    ) -> Self {
+        let view = Arc::new(CachedView::new(snapshots, metrics.clone(), settings.upstream));
+        Self { view, limits, metrics, body: settings.body }
+    }
+
+    /// The journey.
+    async fn journey(
+        &self,
+        view: &Arc<View>,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+    ) -> Response<Reply> {
+        let closing = Closing { view, metrics: &self.metrics, arrived: Instant::now() };
+        let snapshot = &view.snapshot;
+        let (mut head, body) = request.into_parts();
+        match settle(&mut head) {
+            Ok(Target::Onward) => {}
+            Ok(Target::Server) => return closing.about_itself(),
+            Err(rejection) => return closing.reject(rejection),
+        }
+        let identified = match identify::identify(snapshot, peer.ip(), &head) {
+            Ok(identified) => identified,
+            Err(rejection) => return closing.reject(rejection),
+        };
+        let body = ReplayBody::new(body, self.body);
+        let outgoing = match self.outgoing(head, &body, snapshot, peer) {
+            Ok(outgoing) => outgoing,
+            Err(rejection) => return closing.reject(rejection),
+        };
+        let admitted = match admit::admit(identified, &self.limits, closing.arrived).await {
+            Ok(admitted) => admitted,
+            Err(refused) => return closing.refuse(refused),
+        };
+        let placed = place::place(admitted, snapshot);
+        let chosen = choose::choose(placed, &snapshot.cells);
+        let exchange = forward::Exchange { view, metrics: &self.metrics, body: &body };
+        let forwarded = forward::forward(chosen, outgoing, exchange).await;
+        closing.release(forwarded)
+    }
+
+    fn outgoing(
+        &self,
+        head: Parts,
+        body: &ReplayBody,
+        snapshot: &Snapshot,
+        peer: SocketAddr,
+    ) -> Result<Outgoing, Rejection> {
+        if body.declared().is_some_and(|declared| declared > self.body.max_bytes) {
+            let most = format!("the body exceeds {} bytes", self.body.max_bytes);
+            return Err(Rejection::new(Reason::BodyTooLarge, most));
+        }
+        Outgoing::new(head, snapshot, peer.ip())
+    }
+}
+
+impl serve::Service for DataPath {
+    type Body = Reply;
+
+    async fn call(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<Reply> {
+        let view = self.view.current();
+        let span =
+            tracing::debug_span!("request", %peer, method = %request.method(), path = request.uri().path());
+        self.journey(&view, peer, request).instrument(span).await
+    }
+}
+
+fn settle(head: &mut Parts) -> Result<Target, Rejection> {
+    target::settle(head).map_err(|error| {
+        let reason = match error {
+            TargetError::Method => Reason::Method,
+            TargetError::Host | TargetError::Path => Reason::BadRequest,
+        };
+        Rejection::new(reason, error.to_string())
+    })
+}

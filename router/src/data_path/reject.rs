@@ -1,0 +1,227 @@
+//! Every way in which the router itself says no: a closed reason, the right status, and when to come back.
+//!
+//! 429: *you* are over your limit. 503: *we* have no room. 4xx: the request cannot be served as it is. 502 and 504:
+//! a cell failed it.
+
+use std::time::Duration;
+
+use cofferdam_limits::{Refusal, Wait};
+use cofferdam_model::{CellReason, Level, Limited};
+use cofferdam_proxy::problem::Problem;
+use http::StatusCode;
+
+use super::outcome::Outcome;
+
+/// Why the router refuses a request or cannot answer it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// Host, target or Via make no request of it.
+    BadRequest,
+    /// CONNECT and TRACE.
+    Method,
+    /// The request has been here before.
+    Loop,
+    /// The body is larger than it may be.
+    BodyTooLarge,
+    /// The client's own body broke off, or was silent for too long.
+    BodyBroken,
+    /// No source names a tenant.
+    NoTenant,
+    /// What should be a tenant's id is none.
+    BadTenant,
+    /// Two sources that must agree name different tenants.
+    TenantsDiffer,
+    /// The fleet does not know the tenant and has no plan for unknown ones.
+    UnknownTenant,
+    /// A fleet-wide limit.
+    Limit(Level, Limited),
+    /// An agent refused, and there was nowhere else to go.
+    Cell(CellReason),
+    /// No cell of the shard could be reached.
+    PairDown,
+    /// The cell was lost while it had the request.
+    Lost,
+    /// The cell answered with something that is not HTTP.
+    Malformed,
+    /// The deadline passed.
+    Deadline,
+}
+
+/// A refusal on its way to the client.
+#[derive(Debug)]
+pub(crate) struct Rejection {
+    pub(crate) reason: Reason,
+    detail: String,
+    /// When to come back; `None` where coming back would not help.
+    retry_after: Option<Duration>,
+}
+
+impl Reason {
+    /// The labels `level` and `reason` in metrics.
+    pub(crate) fn labels(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Limit(level, limited) => (level.as_str(), limited.as_str()),
+            Self::Cell(reason) => ("cell", reason.as_str()),
+            Self::PairDown | Self::Lost | Self::Malformed | Self::Deadline => ("cell", self.word()),
+            _ => ("request", self.word()),
+        }
+    }
+
+    /// The last part of the problem's type.
+    fn word(self) -> &'static str {
+        match self {
+            Self::BadRequest => "bad_request",
+            Self::Method => "method",
+            Self::Loop => "loop",
+            Self::BodyTooLarge => "body_too_large",
+            Self::BodyBroken => "body_broken",
+            Self::NoTenant => "no_tenant",
+            Self::BadTenant => "bad_tenant",
+            Self::TenantsDiffer => "tenants_differ",
+            Self::UnknownTenant => "unknown_tenant",
+            Self::Limit(Level::Tenant, Limited::Rate) => "tenant_rate",
+            Self::Limit(Level::Tenant, Limited::Concurrency) => "tenant_concurrency",
+            Self::Limit(Level::Fleet, Limited::Rate) => "fleet_rate",
+            Self::Limit(Level::Fleet, Limited::Concurrency) => "fleet_concurrency",
+            Self::Cell(CellReason::Tenant) => "cell_tenant",
+            Self::Cell(CellReason::Class) => "cell_class",
+            Self::Cell(CellReason::Cell) => "cell_full",
+            Self::PairDown => "pair_down",
+            Self::Lost => "cell_lost",
+            Self::Malformed => "cell_malformed",
+            Self::Deadline => "deadline",
+        }
+    }
+
+    fn status_and_title(self) -> (StatusCode, &'static str) {
+        match self {
+            Self::BadRequest => {
+                (StatusCode::BAD_REQUEST, "The request is not valid HTTP for an intermediary")
+            }
+            Self::Method => (StatusCode::METHOD_NOT_ALLOWED, "The method is not allowed here"),
+            Self::Loop => (StatusCode::LOOP_DETECTED, "The request has passed here before"),
+            Self::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
+            Self::BodyBroken => (StatusCode::BAD_REQUEST, "The body ended early"),
+            Self::NoTenant => (StatusCode::BAD_REQUEST, "The request names no tenant"),
+            Self::BadTenant => (StatusCode::BAD_REQUEST, "The tenant id is malformed"),
+            Self::TenantsDiffer => (StatusCode::BAD_REQUEST, "The request names more than one tenant"),
+            Self::UnknownTenant => (StatusCode::NOT_FOUND, "The tenant is unknown"),
+            Self::Limit(Level::Tenant, Limited::Rate) => {
+                (StatusCode::TOO_MANY_REQUESTS, "Too fast for your plan")
+            }
+            Self::Limit(Level::Tenant, Limited::Concurrency) => {
+                (StatusCode::TOO_MANY_REQUESTS, "Too many at once for your plan")
+            }
+            Self::Limit(Level::Fleet, _) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "The whole fleet is at its ceiling")
+            }
+            Self::Cell(CellReason::Tenant) => {
+                (StatusCode::TOO_MANY_REQUESTS, "Your share of the cell is in use")
+            }
+            Self::Cell(CellReason::Class) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "This class of requests is full")
+            }
+            Self::Cell(CellReason::Cell) => (StatusCode::SERVICE_UNAVAILABLE, "The cell has no room"),
+            Self::PairDown => (StatusCode::SERVICE_UNAVAILABLE, "None of your cells can be reached"),
+            Self::Lost => (StatusCode::BAD_GATEWAY, "The cell was lost during the request"),
+            Self::Malformed => (StatusCode::BAD_GATEWAY, "The cell's answer was not valid"),
+            Self::Deadline => (StatusCode::GATEWAY_TIMEOUT, "The cell took too long"),
+        }
+    }
+
+    /// The outcome that a request refused for this reason counts as.
+    pub(super) fn outcome(self) -> Outcome {
+        match self {
+            Self::PairDown | Self::Lost | Self::Malformed | Self::Deadline => Outcome::Failed,
+            Self::BodyBroken => Outcome::ClientGone,
+            _ => Outcome::Refused,
+        }
+    }
+}
+
+impl Rejection {
+    /// A rejection; our own lack of room is worth another try after a second.
+    pub(crate) fn new(reason: Reason, detail: impl Into<String>) -> Self {
+        let (status, _) = reason.status_and_title();
+        let ours = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
+        Self { reason, detail: detail.into(), retry_after: ours.then_some(Duration::from_secs(1)) }
+    }
+
+    /// A fleet-wide limit refused. `jitter` is the most that is added to the wait, as a share of it.
+    pub(crate) fn limit(refusal: &Refusal, jitter: f64) -> Self {
+        let reason = Reason::Limit(refusal.level, refusal.limited);
+        let (level, limited) = (refusal.level, refusal.limited);
+        let (detail, wait) = match refusal.wait {
+            Wait::Until(wait) => {
+                (format!("the {level}'s {limited} limit admits this in {} ms", wait.as_millis()), Some(wait))
+            }
+            Wait::Unknown => {
+                (format!("the {level}'s {limited} limit is in use"), Some(Duration::from_secs(1)))
+            }
+            Wait::Never => (format!("the request costs more than the {level}'s burst"), None),
+        };
+        let spread = |wait: Duration| wait + wait.mul_f64(jitter * rand::random::<f64>());
+        Self { reason, detail, retry_after: wait.map(spread) }
+    }
+
+    /// Another wait than the usual one, such as an agent's own.
+    pub(crate) fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// The answer to the client.
+    pub(crate) fn problem(self) -> Problem {
+        let (status, title) = self.reason.status_and_title();
+        let mut problem =
+            Problem::new(status, format!("urn:cofferdam:{}", self.reason.word()), title).detail(self.detail);
+        if let Reason::Limit(_, limited) = self.reason {
+            let violated = match limited {
+                Limited::Rate => "rate",
+                Limited::Concurrency => "conc",
+            };
+            problem = problem.member("violated-policies", vec![violated]);
+        }
+        match self.retry_after {
+            // Whole seconds, rounded up: a request sent then passes.
+            Some(wait) => problem.retry_after(wait.as_millis().div_ceil(1000) as u64),
+            None => problem,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cofferdam_limits::Standing;
+
+    use super::*;
+
+    fn refusal(wait: Wait) -> Refusal {
+        Refusal { level: Level::Tenant, limited: Limited::Rate, wait, standing: Standing::default() }
+    }
+
+    #[test]
+    fn retry_after_is_never_before_the_wait_and_jitter_only_adds() {
+        // P47, P51
+        for _ in 0..200 {
+            let rejection = Rejection::limit(&refusal(Wait::Until(Duration::from_millis(1500))), 0.5);
+            let seconds =
+                rejection.problem().into_response().headers()["retry-after"].to_str().unwrap().parse::<u64>();
+            assert!((2..=3).contains(&seconds.unwrap()));
+        }
+        let never = Rejection::limit(&refusal(Wait::Never), 0.5).problem().into_response();
+        assert!(!never.headers().contains_key("retry-after"));
+    }
+
+    #[test]
+    fn a_tenants_own_limit_is_429_and_our_lack_of_room_503() {
+        // P48
+        let status = |reason| Rejection::new(reason, "").problem().status().as_u16();
+        assert_eq!(status(Reason::Limit(Level::Tenant, Limited::Concurrency)), 429);
+        assert_eq!(status(Reason::Cell(CellReason::Tenant)), 429);
+        assert_eq!(status(Reason::Limit(Level::Fleet, Limited::Rate)), 503);
+        assert_eq!(status(Reason::Cell(CellReason::Class)), 503);
+        assert_eq!(status(Reason::Cell(CellReason::Cell)), 503);
+        assert_eq!(status(Reason::PairDown), 503);
+    }
+}

@@ -1,0 +1,136 @@
+//! The answer to the client, and the end of everything that the request held: the permit and the place on a cell ride
+//! in the answer's body and are given back once, at its end, its error or its drop.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use cofferdam_fleet::ClassIndex;
+use cofferdam_limits::{Permit, Wait};
+use cofferdam_model::{CellIndex, headers};
+use cofferdam_proxy::fields;
+use cofferdam_proxy::guard::{End, Guarded, OnEnd};
+use cofferdam_proxy::payload::Payload;
+use cofferdam_proxy::upstream::UpstreamBody;
+use http::Response;
+use http::header::{ALLOW, HeaderValue};
+
+use super::admit::NotAdmitted;
+use super::forward::{Answer, Forwarded};
+use super::limit_fields;
+use super::metrics::Metrics;
+use super::outcome::Outcome;
+use super::outgoing::VIA;
+use super::reject::Rejection;
+use super::view::View;
+use crate::cells::OnCell;
+
+/// The body of every answer.
+pub(crate) type Reply = Guarded<Payload, InFlight>;
+
+/// Everything that a request holds until its answer's body has ended.
+#[derive(Debug, Default)]
+pub(crate) struct InFlight(Option<Held>);
+
+#[derive(Debug)]
+struct Held {
+    /// The permit, and whether a backend may have seen the request.
+    permit: Option<(Permit, bool)>,
+    on_cell: Option<(OnCell, CellIndex)>,
+    view: Arc<View>,
+    class: ClassIndex,
+    arrived: Instant,
+    outcome: Outcome,
+}
+
+/// What every answer of one request is made with.
+#[derive(Clone, Copy)]
+pub(super) struct Closing<'a> {
+    pub(super) view: &'a Arc<View>,
+    pub(super) metrics: &'a Metrics,
+    pub(super) arrived: Instant,
+}
+
+impl Closing<'_> {
+    /// `OPTIONS *` asks about the router itself.
+    pub(super) fn about_itself(self) -> Response<Reply> {
+        let mut response = Response::new(Guarded::new(Payload::default(), InFlight::default()));
+        response
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+        response
+    }
+
+    /// The answer for a request that was refused before it had a tenant, and so holds nothing.
+    pub(super) fn reject(self, rejection: Rejection) -> Response<Reply> {
+        self.own_answer(rejection, InFlight::default())
+    }
+
+    /// The answer for a request that its limits refused.
+    pub(super) fn refuse(self, refused: NotAdmitted<'_>) -> Response<Reply> {
+        let NotAdmitted { identified, refusal } = refused;
+        let jitter = self.view.snapshot.fleet.limits.jitter.as_f64();
+        let rejection = Rejection::limit(&refusal, jitter);
+        let held = self.hold(None, identified.route.class, rejection.reason.outcome());
+        let mut response = self.own_answer(rejection, InFlight(Some(held)));
+        let wait = match refusal.wait {
+            Wait::Until(wait) => Some(wait),
+            Wait::Unknown | Wait::Never => None,
+        };
+        limit_fields::set(response.headers_mut(), identified.plan, &refusal.standing, wait);
+        response
+    }
+
+    /// The answer for a request that has been to its cells.
+    pub(super) fn release(self, forwarded: Forwarded<'_>) -> Response<Reply> {
+        let Forwarded { admitted, reached, answer } = forwarded;
+        let (plan, class) = (admitted.identified.plan, admitted.identified.route.class);
+        let standing = *admitted.permit.standing();
+        let permit = Some((admitted.permit, reached));
+        let mut response = match answer {
+            Ok(Answer { response, on_cell, cell }) => {
+                let mut held = self.hold(permit, class, Outcome::of_status(response.status()));
+                held.on_cell = Some((on_cell, cell));
+                relay(response).map(|body| Guarded::new(Payload::Upstream(body), InFlight(Some(held))))
+            }
+            Err(rejection) => {
+                let held = self.hold(permit, class, rejection.reason.outcome());
+                self.own_answer(rejection, InFlight(Some(held)))
+            }
+        };
+        limit_fields::set(response.headers_mut(), plan, &standing, None);
+        response
+    }
+
+    fn hold(self, permit: Option<(Permit, bool)>, class: ClassIndex, outcome: Outcome) -> Held {
+        Held { permit, on_cell: None, view: Arc::clone(self.view), class, arrived: self.arrived, outcome }
+    }
+
+    fn own_answer(self, rejection: Rejection, in_flight: InFlight) -> Response<Reply> {
+        self.metrics.refused(rejection.reason);
+        tracing::debug!(reason = ?rejection.reason, "request refused");
+        let response = rejection.problem().into_response();
+        response.map(|bytes| Guarded::new(Payload::from(bytes), in_flight))
+    }
+}
+
+/// A cell's answer as the client may see it.
+fn relay(mut response: Response<UpstreamBody>) -> Response<UpstreamBody> {
+    let version = response.version();
+    let map = response.headers_mut();
+    fields::strip_hop_by_hop(map);
+    fields::strip_where(map, headers::is_internal);
+    fields::add_via(map, version, VIA);
+    response
+}
+
+impl OnEnd for InFlight {
+    fn on_end(self, end: End, _bytes: u64) {
+        let Some(held) = self.0 else { return };
+        let outcome = held.outcome.after(end);
+        let cell = held.on_cell.as_ref().map(|(_, cell)| *cell);
+        held.view.counters.ended(held.class, cell, outcome, held.arrived.elapsed());
+        if let Some((permit, reached)) = held.permit {
+            permit.release(outcome.for_permit(reached));
+        }
+    }
+}

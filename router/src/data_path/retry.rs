@@ -1,0 +1,153 @@
+//! The one rule on retries, as a table: what an attempt's fault allows next. It knows no sockets.
+//!
+//! - A connect that failed cost nothing: the next cell is tried.
+//! - A reused connection that died before any byte of the answer gets one fresh connection to the same cell, if the
+//!   request is idempotent or none of it was written.
+//! - After bytes were sent on a fresh connection, an idempotent request is tried once more, on the next cell.
+//! - An agent that refused for lack of room in its cell executed nothing: the next cell is tried.
+//! - What the tenant or its class caused stays where it is, and so does what has passed its deadline.
+//! - A body of which a part was let go is never sent again.
+
+use cofferdam_model::CellReason;
+
+/// Why an attempt has no answer for the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// There was no connection.
+    Connect,
+    /// A connection was found closed before anything was written.
+    Unsent,
+    /// The connection died before an answer.
+    Lost {
+        /// Whether it had served another exchange before.
+        reused: bool,
+    },
+    /// The agent lost its backend while that had the request.
+    BackendLost,
+    /// The answer was not HTTP.
+    Malformed,
+    /// The agent refused.
+    Refused(CellReason),
+    /// The deadline passed.
+    Deadline,
+    /// The client's own body failed.
+    RequestBody,
+}
+
+/// What is known of the request that has the fault.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Facts {
+    /// Its method may be executed twice.
+    pub(super) idempotent: bool,
+    /// Its body can be sent again from the first byte.
+    pub(super) replayable: bool,
+    /// It was tried again after it may have been executed.
+    pub(super) retried: bool,
+    /// This cell was given a fresh connection after a reused one died.
+    pub(super) refreshed: bool,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The same cell, on a fresh connection.
+    SameCell,
+    /// The next cell of the shard; nothing has been executed.
+    NextCell,
+    /// The next cell of the shard, though the request may have been executed.
+    Retry,
+    /// Nothing: the fault is answered.
+    Answer,
+}
+
+impl Fault {
+    /// The fault's word in metrics.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Unsent => "unsent",
+            Self::Lost { reused: true } => "stale",
+            Self::Lost { reused: false } => "lost",
+            Self::BackendLost => "backend_lost",
+            Self::Malformed => "malformed",
+            Self::Refused(CellReason::Tenant) => "refused_tenant",
+            Self::Refused(CellReason::Class) => "refused_class",
+            Self::Refused(CellReason::Cell) => "refused_cell",
+            Self::Deadline => "deadline",
+            Self::RequestBody => "request_body",
+        }
+    }
+
+    /// Whether a backend may have seen the request.
+    pub(super) fn reached(self) -> bool {
+        !matches!(self, Self::Connect | Self::Unsent | Self::Refused(_))
+    }
+}
+
+/// The rule.
+pub(super) fn next_step(fault: Fault, facts: Facts) -> Step {
+    if !facts.replayable {
+        return Step::Answer;
+    }
+    match fault {
+        Fault::Connect | Fault::Refused(CellReason::Cell) => Step::NextCell,
+        Fault::Unsent if facts.refreshed => Step::NextCell,
+        Fault::Unsent => Step::SameCell,
+        Fault::Lost { reused: true } if facts.idempotent && !facts.refreshed => Step::SameCell,
+        Fault::Lost { .. } | Fault::BackendLost if facts.idempotent && !facts.retried => Step::Retry,
+        _ => Step::Answer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GET: Facts = Facts { idempotent: true, replayable: true, retried: false, refreshed: false };
+    const POST: Facts = Facts { idempotent: false, ..GET };
+
+    #[test]
+    fn what_was_not_sent_goes_on_whatever_the_method() {
+        for facts in [GET, POST] {
+            assert_eq!(next_step(Fault::Connect, facts), Step::NextCell);
+            assert_eq!(next_step(Fault::Unsent, facts), Step::SameCell);
+            assert_eq!(next_step(Fault::Refused(CellReason::Cell), facts), Step::NextCell);
+        }
+    }
+
+    #[test]
+    fn what_may_have_been_executed_is_tried_once_more_if_idempotent() {
+        let fresh = Fault::Lost { reused: false };
+        assert_eq!(next_step(fresh, GET), Step::Retry);
+        assert_eq!(next_step(Fault::BackendLost, GET), Step::Retry);
+        assert_eq!(next_step(fresh, Facts { retried: true, ..GET }), Step::Answer);
+        assert_eq!(next_step(fresh, POST), Step::Answer);
+        assert_eq!(next_step(Fault::BackendLost, POST), Step::Answer);
+    }
+
+    #[test]
+    fn a_stale_connection_gets_one_fresh_one_to_the_same_cell() {
+        let stale = Fault::Lost { reused: true };
+        assert_eq!(next_step(stale, GET), Step::SameCell);
+        assert_eq!(next_step(stale, Facts { refreshed: true, ..GET }), Step::Retry);
+        assert_eq!(next_step(stale, POST), Step::Answer);
+    }
+
+    #[test]
+    fn overload_that_a_tenant_or_class_caused_never_moves() {
+        for reason in [CellReason::Tenant, CellReason::Class] {
+            assert_eq!(next_step(Fault::Refused(reason), GET), Step::Answer);
+        }
+        for fault in [Fault::Malformed, Fault::Deadline, Fault::RequestBody] {
+            assert_eq!(next_step(fault, GET), Step::Answer);
+        }
+    }
+
+    #[test]
+    fn a_body_that_was_let_go_is_never_sent_again() {
+        let spent = Facts { replayable: false, ..GET };
+        for fault in [Fault::Unsent, Fault::Lost { reused: false }, Fault::Refused(CellReason::Cell)] {
+            assert_eq!(next_step(fault, spent), Step::Answer);
+        }
+    }
+}

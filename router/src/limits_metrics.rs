@@ -1,0 +1,71 @@
+//! The limits engine's counters as Prometheus metrics, read when they are scraped.
+
+use std::fmt;
+
+use cofferdam_limits::Limits;
+use cofferdam_model::{Level, Limited};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+/// Shows one engine.
+#[derive(Debug)]
+pub(crate) struct LimitsMetrics(Limits);
+
+impl LimitsMetrics {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self(limits)
+    }
+}
+
+impl Collector for LimitsMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let metrics = self.0.metrics();
+        let counters = [
+            ("cofferdam_limits_admitted", "Requests that the limits admitted", metrics.store.admitted),
+            (
+                "cofferdam_limits_evicted_tenants",
+                "Idle tenants forgotten to make room",
+                metrics.store.evicted,
+            ),
+            (
+                "cofferdam_limits_overflowed",
+                "Requests that shared a state for lack of room",
+                metrics.store.overflowed,
+            ),
+        ];
+        for (name, help, value) in counters {
+            let counter = ConstCounter::new(value);
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+        }
+        let gauges = [
+            (
+                "cofferdam_limits_in_flight",
+                "Permits in use, over all tenants",
+                i64::from(metrics.store.fleet_in_flight),
+            ),
+            ("cofferdam_limits_tenants", "Tenants with a state of their own", metrics.store.tenants as i64),
+            (
+                "cofferdam_limits_tenants_max",
+                "The most tenants with a state",
+                metrics.store.tenants_max as i64,
+            ),
+        ];
+        for (name, help, value) in gauges {
+            let gauge = ConstGauge::new(value);
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+        }
+        let counter = ConstCounter::new(0_u64);
+        let help = "Requests that the limits refused";
+        let mut family =
+            encoder.encode_descriptor("cofferdam_limits_refused", help, None, counter.metric_type())?;
+        for level in Level::ALL {
+            for limited in Limited::ALL {
+                let labels = [("level", level.as_str()), ("limited", limited.as_str())];
+                ConstCounter::new(metrics.refused(level, limited)).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}

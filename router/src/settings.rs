@@ -1,0 +1,37 @@
+//! What belongs to this one router process, and so comes by flags and not by the fleet file.
+
+use std::time::Duration;
+
+use cofferdam_proxy::replay::BodyLimits;
+use cofferdam_proxy::serve::ServeLimits;
+use cofferdam_proxy::upstream::UpstreamLimits;
+
+/// Settings of one router process.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How long readiness is off before nothing new is accepted, so that balancers can look away.
+    pub drain_grace: Duration,
+    /// How long what is in flight may still take after that.
+    pub drain_deadline: Duration,
+    /// Bounds on clients' connections.
+    pub serve: ServeLimits,
+    /// Bounds on request bodies.
+    pub body: BodyLimits,
+    /// Bounds on connections to cells.
+    pub upstream: UpstreamLimits,
+    /// How often each cell's probe is asked.
+    pub probe_every: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            drain_grace: Duration::ZERO,
+            drain_deadline: Duration::from_secs(30),
+            serve: ServeLimits::default(),
+            body: BodyLimits::default(),
+            upstream: UpstreamLimits::default(),
+            probe_every: Duration::from_millis(500),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! A snapshot: everything that one request needs of one fleet file, made once and swapped atomically.
+//!
+//! fleet file -> as written -> as checked -> snapshot. A file that makes no snapshot changes nothing.
+
+use std::sync::Arc;
+
+use cofferdam_fleet::{Bucket, Fleet, Plan};
+use cofferdam_limits::{BucketPolicy, LevelPolicy, Levels, PolicyError};
+use cofferdam_model::{Digest, Level, Revision};
+use cofferdam_placement::{CellSpec, Placement, PlacementError, Slots, Spec};
+use http::HeaderValue;
+
+use crate::cells::{Cell, Directory};
+
+/// One fleet file, ready for requests.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) fleet: Fleet,
+    pub(crate) placement: Placement,
+    /// By `PlanIndex`.
+    pub(crate) plans: Vec<PlanLimits>,
+    /// By `CellIndex`.
+    pub(crate) cells: Vec<Arc<Cell>>,
+}
+
+/// A plan as the limits engine and the answers' fields need it.
+#[derive(Debug)]
+pub(crate) struct PlanLimits {
+    /// Fleet and tenant, wide to narrow.
+    pub(crate) levels: Levels,
+    /// The value of RateLimit-Policy.
+    pub(crate) policy: HeaderValue,
+}
+
+/// Why a fleet file does not replace the one that runs.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// The revision went back.
+    #[error("revision {new} is below {running}, which runs")]
+    OlderRevision {
+        /// The new file's.
+        new: Revision,
+        /// The running file's.
+        running: Revision,
+    },
+    /// The revision stayed, and the placement did not.
+    #[error(
+        "revision {revision} runs with digest {running} already, and this file has {new}: raise the revision"
+    )]
+    SameRevision {
+        /// Both files'.
+        revision: Revision,
+        /// The new table's digest.
+        new: Digest,
+        /// The running table's digest.
+        running: Digest,
+    },
+    /// The file names another fleet.
+    #[error("fleet {new} is not {running}, which runs")]
+    OtherFleet {
+        /// The new file's name.
+        new: String,
+        /// The running file's name.
+        running: String,
+    },
+    /// No table can be made.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    /// A plan or the ceiling is not exact.
+    #[error("{plan}: {error}")]
+    Policy {
+        /// Whose limits they are.
+        plan: String,
+        /// What is wrong with them.
+        error: PolicyError,
+    },
+}
+
+impl Snapshot {
+    /// Makes a snapshot. Cells that `directory` knows keep what is known about them.
+    pub(crate) fn build(fleet: Fleet, directory: &Directory) -> Result<Self, ReloadError> {
+        let placement = Placement::build(&placement_spec(&fleet))?;
+        let plans = fleet.plans.iter().map(|plan| PlanLimits::new(plan, &fleet)).collect::<Result<_, _>>()?;
+        let cells = directory.adopt(&fleet.cells);
+        Ok(Self { fleet, placement, plans, cells })
+    }
+
+    /// Whether this snapshot may follow `running`.
+    pub(crate) fn may_follow(&self, running: &Self) -> Result<(), ReloadError> {
+        let (new, old) = (&self.fleet, &running.fleet);
+        if new.name != old.name {
+            return Err(ReloadError::OtherFleet { new: new.name.to_string(), running: old.name.to_string() });
+        }
+        if new.revision < old.revision {
+            return Err(ReloadError::OlderRevision { new: new.revision, running: old.revision });
+        }
+        let (digest, running) = (self.placement.digest(), running.placement.digest());
+        if new.revision == old.revision && digest != running {
+            return Err(ReloadError::SameRevision { revision: new.revision, new: digest, running });
+        }
+        Ok(())
+    }
+}
+
+impl PlanLimits {
+    fn new(plan: &Plan, fleet: &Fleet) -> Result<Self, ReloadError> {
+        let named = |plan: &str, error| ReloadError::Policy { plan: plan.to_owned(), error };
+        let ceiling = fleet.ceiling.bucket.as_ref().map(bucket).transpose();
+        let ceiling = ceiling.map_err(|error| named("ceiling", error))?;
+        let wide =
+            LevelPolicy { level: Level::Fleet, bucket: ceiling, max_in_flight: fleet.ceiling.max_in_flight };
+        let narrow = bucket(&plan.bucket).map_err(|error| named(plan.name.as_str(), error))?;
+        let narrow = LevelPolicy {
+            level: Level::Tenant,
+            bucket: Some(narrow),
+            max_in_flight: Some(plan.max_in_flight),
+        };
+        let levels = Levels::new(&[wide, narrow]).map_err(|error| named(plan.name.as_str(), error))?;
+        let (burst, window) = (plan.bucket.burst, plan.bucket.sustained.window_s(plan.bucket.burst));
+        let policy = format!(
+            "\"rate\";q={burst};w={window}, \"conc\";q={};qu=\"concurrent-requests\"",
+            plan.max_in_flight
+        );
+        let policy = HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static(""));
+        Ok(Self { levels, policy })
+    }
+}
+
+fn bucket(bucket: &Bucket) -> Result<BucketPolicy, PolicyError> {
+    BucketPolicy::new(bucket.sustained, bucket.burst)
+}
+
+/// What placement needs of a fleet.
+pub fn placement_spec(fleet: &Fleet) -> Spec {
+    let cells = fleet.cells.iter().map(|cell| CellSpec {
+        id: cell.id.clone(),
+        zone: cell.zone.clone(),
+        weight: cell.weight,
+    });
+    let rules = &fleet.placement;
+    let pins = rules.pins.iter().map(|pin| {
+        let cells = pin.cells.iter().map(|cell| fleet.cells[cell.get()].id.clone());
+        (pin.tenant, cells.collect())
+    });
+    Spec {
+        seed: rules.seed,
+        // The fleet file has only the counts that exist.
+        slots: Slots::from_count(u64::from(rules.slots)).unwrap_or_default(),
+        cells: cells.collect(),
+        shard_size: usize::from(rules.shard_size),
+        pins: pins.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn snapshot(revision: u64, seed: u64, sustained: &str) -> Snapshot {
+        let text = format!(
+            "fleet: f\nrevision: {revision}\nplacement: {{ seed: {seed} }}\n\
+             plans: {{ only: {{ sustained: {sustained}, burst: 100, max_in_flight: 10 }} }}\n\
+             tenant: {{ unknown: only }}\n\
+             cells:\n  - {{ id: a, url: \"http://127.0.0.1:1\" }}\n  - {{ id: b, url: \"http://127.0.0.1:2\" }}\n"
+        );
+        let fleet = Fleet::parse(&text, Path::new(".")).unwrap().fleet;
+        Snapshot::build(fleet, &Directory::default()).unwrap()
+    }
+
+    #[test]
+    fn a_revision_never_goes_back_and_never_stands_for_two_tables() {
+        let running = snapshot(5, 0, "20/s");
+        assert!(snapshot(6, 1, "20/s").may_follow(&running).is_ok());
+        assert!(snapshot(5, 0, "40/s").may_follow(&running).is_ok(), "the table is the same");
+        assert!(matches!(
+            snapshot(4, 0, "20/s").may_follow(&running),
+            Err(ReloadError::OlderRevision { .. })
+        ));
+        assert!(matches!(snapshot(5, 1, "20/s").may_follow(&running), Err(ReloadError::SameRevision { .. })));
+    }
+
+    #[test]
+    fn the_policy_field_says_burst_window_and_concurrency() {
+        let policy = &snapshot(1, 0, "20/s").plans[0].policy;
+        assert_eq!(policy, "\"rate\";q=100;w=5, \"conc\";q=10;qu=\"concurrent-requests\"");
+    }
+}

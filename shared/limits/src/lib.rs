@@ -1,1 +1,40 @@
-//! placeholder
+//! Fleet-wide limits: how fast (a token bucket) and how many at once (permits), level by level.
+//!
+//! A request brings a [`Demand`]: whose it is, what it costs, and the [`Levels`] that it must pass, from wide to narrow.
+//! [`Limits::admit`] answers at once from memory, or with a [`PendingAdmission`] where the store has to be asked. All
+//! levels are taken or none. A refusal names the strictest level and says when to come back; a denial changes
+//! nothing. What was admitted is a [`Permit`], which can be released from any thread, and is released exactly once.
+//!
+//! The rules of the bucket, in whole numbers:
+//!
+//! - a rate is N tokens per P microseconds; the level is kept in 1/P tokens and grows by N per microsecond;
+//! - a cost above the capacity can never pass; a cost of 0 only looks at the bucket, and still takes a permit;
+//! - a bucket that is full is the same as no bucket at all;
+//! - a lowered limit clamps at once; a raised one gives an existing bucket nothing at once;
+//! - if the clock went back, the level is kept, and a wait includes the way back to the stored time; a stored time
+//!   that is further ahead than the bucket takes to fill is reset to now.
+//!
+//! The state lives behind [`LimitStore`]; [`Embedded`] keeps it in the process, which is a single router's whole truth.
+//! One engine serves a process, however many workers it has, so that a limit never multiplies by them.
+//!
+//! The crate knows no HTTP and no fleet file: callers bring policies, and turn refusals into answers.
+
+mod clock;
+mod embedded;
+mod engine;
+mod metrics;
+mod permit;
+mod policy;
+mod refusal;
+mod standing;
+mod store;
+
+pub use clock::{Clock, ManualClock};
+pub use embedded::{DEFAULT_TENANTS, Embedded};
+pub use engine::{Admission, DEFAULT_BUDGET, Limits, PendingAdmission};
+pub use metrics::{Metrics, StoreMetrics};
+pub use permit::{Grant, Held, Outcome, Permit};
+pub use policy::{BucketPolicy, Demand, LevelPolicy, Levels, MAX_LEVELS, PolicyError};
+pub use refusal::{Refusal, Wait};
+pub use standing::{BucketStanding, Standing};
+pub use store::{Answer, Asking, Decision, LimitStore, StoreError};

@@ -1,0 +1,65 @@
+//! The time in whole microseconds, from a clock that a test can hold in its hand. It knows no date.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Microseconds since some start: the process's monotonic clock, or a test's.
+#[derive(Debug, Clone)]
+pub struct Clock(Source);
+
+#[derive(Debug, Clone)]
+enum Source {
+    Monotonic(Instant),
+    Manual(ManualClock),
+}
+
+/// A clock that stands still until it is told to move, in either direction.
+#[derive(Debug, Clone, Default)]
+pub struct ManualClock(Arc<AtomicU64>);
+
+impl Clock {
+    /// The real clock, counted from now. It never goes back.
+    pub fn monotonic() -> Self {
+        Self(Source::Monotonic(Instant::now()))
+    }
+
+    /// Microseconds since the clock's start.
+    pub fn now_us(&self) -> u64 {
+        match &self.0 {
+            Source::Monotonic(start) => {
+                let elapsed = start.elapsed();
+                elapsed.as_secs() * 1_000_000 + u64::from(elapsed.subsec_micros())
+            }
+            Source::Manual(clock) => clock.now_us(),
+        }
+    }
+}
+
+impl From<ManualClock> for Clock {
+    fn from(clock: ManualClock) -> Self {
+        Self(Source::Manual(clock))
+    }
+}
+
+impl ManualClock {
+    /// A clock that stands at `now_us`.
+    pub fn at(now_us: u64) -> Self {
+        Self(Arc::new(AtomicU64::new(now_us)))
+    }
+
+    /// Where the clock stands.
+    pub fn now_us(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Moves the clock to `now_us`, which may lie in its past.
+    pub fn set_us(&self, now_us: u64) {
+        self.0.store(now_us, Ordering::Release);
+    }
+
+    /// Moves the clock forward; less than a microsecond is dropped.
+    pub fn advance(&self, by: Duration) {
+        self.0.fetch_add(by.as_micros() as u64, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,106 @@
+//! How fast a key has been: nothing to remember, a bucket, or a debt that is shared. A reading is a meter brought to the
+//! present and to the policy at hand; only spending writes one back.
+
+use std::time::Duration;
+
+use super::bucket::Bucket;
+use super::debt::Debt;
+use crate::{BucketPolicy, BucketStanding};
+
+/// What a key remembers of its tokens.
+#[derive(Default)]
+pub(super) enum Meter {
+    /// Nothing: a full bucket.
+    #[default]
+    Full,
+    /// One tenant's bucket, or the fleet's.
+    Own(Bucket),
+    /// What several tenants owe together, if anything. Such a meter never becomes a bucket.
+    Shared(Option<Box<Debt>>),
+}
+
+/// A meter at one moment, under one policy.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Reading {
+    /// What is left, in 1/P tokens of the policy.
+    pub(super) level: u64,
+    /// How far the meter's stored time lies ahead of the clock, which went back; nothing flows in until then.
+    pub(super) ahead_us: u64,
+}
+
+impl Meter {
+    /// The meter of a tenant that owes all of `shared`.
+    pub(super) fn after(shared: &Self, policy: BucketPolicy, now_us: u64) -> Self {
+        match shared.read(policy, now_us).level {
+            level if level < policy.full() => Self::Own(Bucket::new(policy, level, now_us)),
+            _ => Self::Full,
+        }
+    }
+
+    /// Whether there is nothing to remember.
+    pub(super) fn is_full(&self, now_us: u64) -> bool {
+        match self {
+            Self::Full => true,
+            Self::Own(bucket) => bucket.is_full(now_us),
+            Self::Shared(debt) => debt.is_none(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn read(&self, policy: BucketPolicy, now_us: u64) -> Reading {
+        match self {
+            Self::Full | Self::Shared(None) => Reading { level: policy.full(), ahead_us: 0 },
+            Self::Own(bucket) => bucket.read(policy, now_us),
+            Self::Shared(Some(debt)) => debt.at(policy, now_us).read(policy, now_us),
+        }
+    }
+
+    /// The time until `cost` is covered, which `reading` does not cover and `policy` could.
+    ///
+    /// A denial changes nothing but a stored time that lies too far ahead because the clock went back: without that the
+    /// wait would not suffice.
+    pub(super) fn deny(
+        &mut self,
+        policy: BucketPolicy,
+        reading: Reading,
+        cost: u32,
+        now_us: u64,
+    ) -> Duration {
+        match self {
+            Self::Full | Self::Shared(None) => {}
+            Self::Own(bucket) => bucket.keep_reset(reading, now_us),
+            Self::Shared(Some(debt)) => {
+                let brought = debt.at(policy, now_us);
+                debt.keep_reset(&brought);
+                return brought.until(policy, cost, now_us);
+            }
+        }
+        BucketStanding::new(policy, reading.level, reading.ahead_us).until_cost(cost)
+    }
+
+    /// Takes `cost` tokens, which `reading` covers.
+    #[inline]
+    pub(super) fn spend(&mut self, policy: BucketPolicy, reading: Reading, cost: u32, now_us: u64) {
+        match self {
+            Self::Shared(debt) => {
+                let mut owed =
+                    debt.as_ref().map_or(Debt::none(policy, now_us), |debt| debt.at(policy, now_us));
+                owed.spend(cost);
+                *debt = Some(Box::new(owed));
+            }
+            Self::Full | Self::Own(_) => {
+                let left = reading.level - policy.units(u64::from(cost));
+                *self = Self::Own(Bucket::new(policy, left, now_us + reading.ahead_us));
+            }
+        }
+    }
+
+    /// Puts `tokens` back that were taken.
+    pub(super) fn refund(&mut self, tokens: u64) {
+        match self {
+            Self::Full | Self::Shared(None) => {}
+            Self::Own(bucket) => bucket.refund(tokens),
+            Self::Shared(Some(debt)) => debt.refund(tokens),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! A refusal: which level said no, to what, and when to come back. How it looks on the wire is the caller's affair.
+
+use std::time::Duration;
+
+use cofferdam_model::{Level, Limited};
+
+use crate::Standing;
+
+/// Why a demand was refused. Where several levels refuse, it is the strictest: never, then the longest known wait,
+/// then a wait that nobody knows; among equals the narrowest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// The level that refused.
+    pub level: Level,
+    /// Which of its two limits.
+    pub limited: Limited,
+    /// When to come back.
+    pub wait: Wait,
+    /// Where the tenant level stands; a demand without one has the default.
+    pub standing: Standing,
+}
+
+/// When a refused request would pass, if nobody else took what it needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// After this time, exact to the microsecond and never short of it.
+    Until(Duration),
+    /// When somebody gives a permit back: nobody knows.
+    Unknown,
+    /// Never: the cost exceeds the bucket's capacity.
+    Never,
+}
+
+impl Wait {
+    /// Orders waits by strictness.
+    pub(crate) fn strictness(self) -> (u8, Duration) {
+        match self {
+            Self::Unknown => (0, Duration::ZERO),
+            Self::Until(wait) => (1, wait),
+            Self::Never => (2, Duration::ZERO),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Where a tenant stands within its limits: what an answer's RateLimit fields need, kept raw and computed when read.
+
+use std::time::Duration;
+
+use crate::BucketPolicy;
+
+/// Where a level stands, after the decision that it comes with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Standing {
+    /// How fast: the bucket, where the level has one.
+    pub bucket: Option<BucketStanding>,
+    /// How many are in flight, this one included if it was admitted.
+    pub in_flight: u32,
+    /// How many may be.
+    pub max_in_flight: Option<u32>,
+}
+
+/// A bucket's level at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BucketStanding {
+    policy: BucketPolicy,
+    // Invariant: at most the policy's full level. In 1/P tokens.
+    level: u64,
+    // How far the bucket's stored time lies ahead of the clock, in microseconds: nothing flows in until then.
+    ahead_us: u64,
+}
+
+impl BucketStanding {
+    /// A bucket of `policy` that holds `level` 1/P tokens, and starts to fill in `ahead_us`.
+    #[inline]
+    pub fn new(policy: BucketPolicy, level: u64, ahead_us: u64) -> Self {
+        Self { policy, level: level.min(policy.full()), ahead_us }
+    }
+
+    /// The policy that the level was read under.
+    pub fn policy(&self) -> BucketPolicy {
+        self.policy
+    }
+
+    /// Whole tokens that are left.
+    pub fn remaining(&self) -> u64 {
+        self.level / self.policy.rate().period_us()
+    }
+
+    /// The time until one more whole token is there; nothing for a full bucket.
+    pub fn until_one_more(&self) -> Duration {
+        match self.remaining() + 1 {
+            more if more > self.policy.capacity() => Duration::ZERO,
+            more => self.until(more * self.policy.rate().period_us()),
+        }
+    }
+
+    /// The time until a cost of `cost` tokens, which is at most the capacity, would pass.
+    pub fn until_cost(&self, cost: u32) -> Duration {
+        self.until(self.policy.units(u64::from(cost)))
+    }
+
+    fn until(&self, units: u64) -> Duration {
+        match units.saturating_sub(self.level) {
+            0 => Duration::ZERO,
+            missing => Duration::from_micros(self.policy.time_for(missing).saturating_add(self.ahead_us)),
+        }
+    }
+}

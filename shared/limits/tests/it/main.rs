@@ -1,0 +1,15 @@
+//! The limits from outside: the contract, run over every store there is; the slow path; and what happens when the table
+//! of tenants is full.
+
+#![allow(clippy::unwrap_used, reason = "a behaviour that cannot go on has failed")]
+
+mod contract;
+mod memory;
+mod slow_path;
+mod stores;
+
+use contract::suite;
+
+suite!(embedded: AtOnce, exact);
+suite!(answers_late: Late, exact);
+suite!(sometimes_never_answers: SometimesNever, safe);

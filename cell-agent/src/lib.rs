@@ -1,1 +1,23 @@
-//! placeholder
+//! The cell agent: a reverse proxy in front of one cell's backend that enforces the cell's bulkheads and says on every
+//! answer how full they are.
+//!
+//! [`Agent::start`] takes a checked fleet, the settings of this one process, and listeners that the caller has bound.
+//! The journey of a request is in `journey`: classify -> compartment -> backend -> release at the end of the body.
+//!
+//! It knows one cell. Placement, fleet-wide limits and the other cells are the router's.
+
+mod answer;
+mod app;
+mod classify;
+mod forward;
+mod gate;
+mod health;
+mod journey;
+mod metrics;
+mod rejection;
+mod report;
+mod request;
+mod settings;
+
+pub use app::{Agent, Listeners, Running, StartError};
+pub use settings::Settings;

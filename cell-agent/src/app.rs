@@ -1,0 +1,173 @@
+//! The only composer: compartments, workers, the probe listener and the watch over the backend become one agent, and
+//! leave together.
+
+use std::fmt;
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cofferdam_bulkhead::{Compartments, LayoutError};
+use cofferdam_fleet::Fleet;
+use cofferdam_model::{CellId, FleetName};
+use cofferdam_proxy::drain::{Drain, Phase};
+use cofferdam_proxy::serve::serve;
+use cofferdam_proxy::upstream::{Upstream, UpstreamLimits};
+use cofferdam_proxy::workers::Workers;
+use cofferdam_telemetry::probes::{self, Probes};
+use prometheus_client::registry::Registry;
+use tokio::task::JoinSet;
+
+use crate::classify::Classifier;
+use crate::health::{self, Health};
+use crate::journey::{Cell, Journey};
+use crate::metrics::{CompartmentsCollector, Metrics};
+use crate::settings::Settings;
+use crate::{gate, report};
+
+/// The agent of one cell.
+#[derive(Debug)]
+pub struct Agent;
+
+/// Listeners that the caller has bound; all are non-blocking.
+#[derive(Debug)]
+pub struct Listeners {
+    /// One for each worker, on one port.
+    pub data: Vec<TcpListener>,
+    /// Health, metrics and saturation.
+    pub probes: Option<TcpListener>,
+}
+
+/// An agent that runs, until it is shut down.
+pub struct Running {
+    drain: Drain,
+    grace: Duration,
+    deadline: Duration,
+    compartments: Compartments,
+    workers: Workers,
+    /// The probe listener and the watch over the backend.
+    control: JoinSet<()>,
+}
+
+/// Why an agent could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The fleet file has no such cell.
+    #[error("cell {0} is not in fleet {1}")]
+    UnknownCell(CellId, FleetName),
+    /// The cell cannot be divided as the fleet file says.
+    #[error("cell cannot be divided")]
+    Layout(#[from] LayoutError),
+    /// Threads or sockets.
+    #[error("could not start")]
+    Io(#[from] io::Error),
+}
+
+impl Agent {
+    /// Starts an agent: one worker thread for each data listener, and control tasks on the calling tokio runtime.
+    pub fn start(fleet: &Fleet, settings: Settings, listeners: Listeners) -> Result<Running, StartError> {
+        if !fleet.cells.iter().any(|cell| cell.id == settings.cell) {
+            return Err(StartError::UnknownCell(settings.cell, fleet.name.clone()));
+        }
+        let compartments = Compartments::new(gate::layout(&fleet.cell)?);
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(CompartmentsCollector(compartments.clone())));
+        let metrics = Metrics::register(&mut registry, fleet.cell.classes.iter().map(|class| &class.name));
+        let drain = Drain::default();
+        let mut control = JoinSet::new();
+        let health = watch_backend(&settings, &mut control);
+        if let Some(listener) = listeners.probes {
+            let saturation = report::routes(settings.cell.clone(), compartments.clone());
+            let routes = Probes::new(registry, readiness(health, &drain)).routes().merge(saturation);
+            control.spawn(serve_probes(listener, routes));
+        }
+        let cell = Arc::new(Cell {
+            id: settings.cell.clone(),
+            classifier: Classifier::new(Arc::new(fleet.clone()), settings.trusted_routers.clone()),
+            compartments: compartments.clone(),
+            metrics,
+            body: settings.body,
+        });
+        let workers = start_workers(&settings, cell, listeners.data, &drain)?;
+        let (grace, deadline) = (settings.drain_grace, settings.drain_deadline);
+        Ok(Running { drain, grace, deadline, compartments, workers, control })
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("drain", &self.drain).finish_non_exhaustive()
+    }
+}
+
+impl Running {
+    /// Leaves in good order: readiness turns; after the grace nothing new is let in and whoever waits for a place is
+    /// refused, so that the router can turn to the other cell; what is in flight is finished, and cut at the deadline.
+    pub async fn shutdown(self) {
+        let Self { drain, grace, deadline, compartments, workers, mut control } = self;
+        tracing::info!(?grace, ?deadline, "leaving");
+        drain.advance(Phase::Leaving);
+        tokio::time::sleep(grace).await;
+        compartments.close();
+        drain.advance(Phase::Draining);
+        let mut ended = tokio::task::spawn_blocking(move || workers.join());
+        if tokio::time::timeout(deadline, &mut ended).await.is_err() {
+            let in_flight = compartments.snapshot().used;
+            tracing::warn!(in_flight, "drain deadline passed: what is left is cut");
+            drain.advance(Phase::Cut);
+            let _ = ended.await;
+        }
+        control.shutdown().await;
+    }
+}
+
+fn watch_backend(settings: &Settings, control: &mut JoinSet<()>) -> Arc<Health> {
+    let health = Arc::new(Health::default());
+    let authority = settings.backend.authority();
+    control.spawn(health::watch(
+        Arc::clone(&health),
+        authority,
+        settings.check_every,
+        settings.upstream.connect,
+    ));
+    health
+}
+
+fn readiness(health: Arc<Health>, drain: &Drain) -> impl Fn() -> Result<(), String> + Send + Sync + 'static {
+    let drain = drain.clone();
+    move || match drain.phase() {
+        Phase::Serving => health.ready(),
+        Phase::Leaving | Phase::Draining | Phase::Cut => Err("draining".to_owned()),
+    }
+}
+
+async fn serve_probes(listener: TcpListener, routes: axum::Router) {
+    if let Err(error) = probes::serve(listener, routes, std::future::pending()).await {
+        tracing::error!(%error, "probe listener failed");
+    }
+}
+
+fn start_workers(
+    settings: &Settings,
+    cell: Arc<Cell>,
+    listeners: Vec<TcpListener>,
+    drain: &Drain,
+) -> io::Result<Workers> {
+    let limits = settings.serve;
+    let authority = settings.backend.authority();
+    // All the cell's places may come to lie with one worker: who has a place is not refused a connection.
+    let places = cell.compartments.layout().max_in_flight() as usize;
+    let max_connections = settings.upstream.max_connections.max(places);
+    let upstream_limits = UpstreamLimits { max_connections, ..settings.upstream };
+    let worker = |listener| {
+        let upstream = Upstream::new(&authority, upstream_limits);
+        let journey = Journey { cell: Arc::clone(&cell), upstream };
+        let watch = drain.watch();
+        async move {
+            if let Err(error) = serve(listener, limits, journey, watch).await {
+                tracing::error!(%error, "data listener failed");
+            }
+        }
+    };
+    Workers::start("agent", listeners.into_iter().map(worker).collect())
+}

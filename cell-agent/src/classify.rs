@@ -1,0 +1,168 @@
+//! What a request is: whose, of which class, and how long it may take. A trusted router's word counts; from anybody
+//! else only the tenant is taken, and the class is found by the fleet's own routes.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use cofferdam_fleet::{ClassIndex, Fleet, Trusted};
+use cofferdam_model::{ClassName, Hop, HopError, TenantId};
+use http::request::Parts;
+use tokio::time::Instant;
+
+/// What a request is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Classified {
+    pub(crate) tenant: TenantId,
+    pub(crate) class: ClassIndex,
+    /// Which attempt of the router's this is, from 1.
+    pub(crate) attempt: u8,
+    /// When the answer's head must be there.
+    pub(crate) deadline: Instant,
+}
+
+/// Classifies requests by hop and routes.
+#[derive(Debug)]
+pub(crate) struct Classifier {
+    fleet: Arc<Fleet>,
+    routers: Trusted,
+}
+
+impl Classifier {
+    pub(crate) fn new(fleet: Arc<Fleet>, routers: Trusted) -> Self {
+        Self { fleet, routers }
+    }
+
+    /// Whether a peer is a router.
+    pub(crate) fn trusts(&self, peer: IpAddr) -> bool {
+        self.routers.trusts(peer)
+    }
+
+    /// The name of a class that this classifier has found.
+    pub(crate) fn class_name(&self, class: ClassIndex) -> &ClassName {
+        &self.fleet.cell.classes[usize::from(class.0)].name
+    }
+
+    /// Classifies a request that arrived `now`. The tenant must be there, whoever sends it. A router's class that this
+    /// agent's file lacks counts for nothing, since the two may run on different revisions for a while.
+    pub(crate) fn classify(&self, peer: IpAddr, head: &Parts, now: Instant) -> Result<Classified, HopError> {
+        let tenant = Hop::read_tenant(&head.headers, &self.fleet.tenant.alphabet)?;
+        let route = self.fleet.classify(&head.method, head.uri.path(), head.uri.query());
+        let by_routes = Classified { tenant, class: route.class, attempt: 1, deadline: now + route.timeout };
+        if !self.trusts(peer) {
+            return Ok(by_routes);
+        }
+        let Ok(hop) = Hop::read(&head.headers, &self.fleet.tenant.alphabet) else { return Ok(by_routes) };
+        Ok(Classified {
+            class: self.class_named(&hop.class).unwrap_or(route.class),
+            attempt: hop.attempt,
+            deadline: now + route.timeout.min(hop.remaining),
+            ..by_routes
+        })
+    }
+
+    /// Classes are sorted by name, and there are at most 64.
+    fn class_named(&self, name: &ClassName) -> Option<ClassIndex> {
+        let found = self.fleet.cell.classes.binary_search_by(|class| class.name.cmp(name)).ok()?;
+        Some(ClassIndex(found as u16))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use cofferdam_model::{Alphabet, Digest, Revision, headers};
+    use http::{HeaderValue, Request};
+
+    use super::*;
+
+    const ROUTER: [u8; 4] = [127, 0, 0, 1];
+    const STRANGER: [u8; 4] = [10, 0, 0, 1];
+
+    fn classifier() -> Classifier {
+        let fleet = Fleet::parse(
+            "
+fleet: test
+cells: [{ id: cell-a, url: http://a:1 }, { id: cell-b, url: http://b:1 }]
+routes:
+  - { match: { path: /search }, class: search, timeout: 2s }
+  - { match: { path: / }, class: default, timeout: 10s }
+cell:
+  classes: { search: {}, default: {}, checkout: {} }
+",
+            Path::new("."),
+        );
+        Classifier::new(Arc::new(fleet.unwrap().fleet), Trusted::loopback())
+    }
+
+    fn head(path: &str, hop: Option<&Hop>) -> Parts {
+        let (mut head, ()) = Request::get(path).body(()).unwrap().into_parts();
+        head.headers.insert(headers::TENANT, HeaderValue::from_static("acme"));
+        if let Some(hop) = hop {
+            hop.write(&mut head.headers);
+        }
+        head
+    }
+
+    fn hop(class: &str) -> Hop {
+        Hop {
+            tenant: TenantId::parse(b"globex", &Alphabet::default()).unwrap(),
+            class: ClassName::parse(class).unwrap(),
+            attempt: 2,
+            remaining: Duration::from_secs(1),
+            revision: Revision(1),
+            digest: Digest(1),
+        }
+    }
+
+    fn seen(peer: [u8; 4], head: &Parts) -> (String, String, u8, Duration) {
+        let (classifier, now) = (classifier(), Instant::now());
+        let is = classifier.classify(peer.into(), head, now).unwrap();
+        let class = classifier.class_name(is.class).to_string();
+        (is.tenant.as_str().to_owned(), class, is.attempt, is.deadline - now)
+    }
+
+    #[test]
+    fn a_routers_hop_decides_class_attempt_and_the_shorter_deadline() {
+        let expected = ("globex".into(), "checkout".into(), 2, Duration::from_secs(1));
+        assert_eq!(seen(ROUTER, &head("/search", Some(&hop("checkout")))), expected);
+        let patient = Hop { remaining: Duration::from_secs(60), ..hop("checkout") };
+        assert_eq!(seen(ROUTER, &head("/search", Some(&patient))).3, Duration::from_secs(2));
+    }
+
+    #[test]
+    fn a_class_that_this_file_lacks_is_found_by_routes() {
+        let expected = ("globex".into(), "search".into(), 2, Duration::from_secs(1));
+        assert_eq!(seen(ROUTER, &head("/search", Some(&hop("of-the-next-revision")))), expected);
+    }
+
+    // P9, P39
+    #[test]
+    fn a_strangers_class_attempt_and_deadline_count_for_nothing() {
+        let expected = ("globex".into(), "search".into(), 1, Duration::from_secs(2));
+        assert_eq!(seen(STRANGER, &head("/search", Some(&hop("checkout")))), expected);
+    }
+
+    #[test]
+    fn a_hop_that_is_not_whole_counts_for_nothing_but_its_tenant() {
+        let mut broken = head("/other", Some(&hop("checkout")));
+        broken.headers.remove(headers::DIGEST);
+        let expected = ("globex".into(), "default".into(), 1, Duration::from_secs(10));
+        assert_eq!(seen(ROUTER, &broken), expected);
+    }
+
+    #[test]
+    fn a_request_without_exactly_one_usable_tenant_is_refused() {
+        let classify = |head: &Parts| classifier().classify(ROUTER.into(), head, Instant::now()).unwrap_err();
+        let mut none = head("/", None);
+        none.headers.remove(headers::TENANT);
+        assert_eq!(classify(&none), HopError::Once("cofferdam-tenant"));
+        let mut twice = head("/", Some(&hop("search")));
+        twice.headers.append(headers::TENANT, HeaderValue::from_static("acme"));
+        assert_eq!(classify(&twice), HopError::Once("cofferdam-tenant"));
+        let mut strange = head("/", None);
+        strange.headers.insert(headers::TENANT, HeaderValue::from_static("{acme}"));
+        assert!(matches!(classify(&strange), HopError::Tenant(_)));
+    }
+}

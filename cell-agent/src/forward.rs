@@ -1,0 +1,134 @@
+//! One exchange with the backend: what goes there, what comes back, and the one rule on second connections.
+//!
+//! A *reused* connection that died before any byte of the answer gets one fresh connection, if the request is
+//! idempotent or none of it was written. Whatever else is lost is told to the router, which knows the other cell.
+
+use std::error::Error;
+use std::net::IpAddr;
+
+use cofferdam_model::{ClassName, headers};
+use cofferdam_proxy::fields;
+use cofferdam_proxy::replay::{BodyError, ReplayBody};
+use cofferdam_proxy::upstream::{ConnectFault, Head, Lease, SendFault, Upstream, UpstreamBody};
+use http::{HeaderMap, HeaderValue, Response, Version};
+use tokio::time::{Instant, timeout_at};
+
+use crate::classify::Classified;
+
+/// Why the backend gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    /// There is no connection: nothing reached the backend.
+    #[error("backend takes no connection")]
+    NoConnection(#[source] ConnectFault),
+    /// A new connection was closed at once: nothing reached the backend.
+    #[error("backend closed a new connection unread")]
+    Unread,
+    /// The backend may have worked on the request, and its answer never came.
+    #[error("backend was lost before its answer")]
+    Lost(#[source] hyper::Error),
+    /// The answer is not HTTP, or an interim one where a final one is due.
+    #[error("backend's answer is malformed")]
+    Malformed(#[source] Option<hyper::Error>),
+    /// The client sent more than it may.
+    #[error("request body is too large")]
+    BodyTooLarge,
+    /// The client sent nothing for too long.
+    #[error("request body was idle")]
+    BodyIdle,
+    /// The client's body broke off.
+    #[error("request body broke off")]
+    BodyBroken(#[source] hyper::Error),
+    /// The deadline passed.
+    #[error("deadline passed before the backend's answer")]
+    Deadline,
+}
+
+/// What a request to the backend says about its way so far.
+#[derive(Debug)]
+pub(crate) struct Relay<'a> {
+    pub(crate) peer: IpAddr,
+    pub(crate) trusted: bool,
+    pub(crate) version: Version,
+    /// This agent's pseudonym in Via.
+    pub(crate) via: &'a str,
+    pub(crate) class: &'a ClassName,
+}
+
+/// Makes a request's fields fit for the backend. Our own are set last, so that a client nominates none of them away.
+pub(crate) fn prepare(map: &mut HeaderMap, request: &Classified, relay: &Relay<'_>) {
+    fields::strip_hop_by_hop(map);
+    fields::strip_where(map, headers::is_internal);
+    fields::set_forwarded(map, relay.peer, relay.trusted);
+    fields::add_via(map, relay.version, relay.via);
+    let remaining = request.deadline.saturating_duration_since(Instant::now());
+    map.insert(headers::TENANT, word(request.tenant.as_str()));
+    map.insert(headers::CLASS, word(relay.class.as_str()));
+    map.insert(headers::ATTEMPT, HeaderValue::from(u16::from(request.attempt)));
+    map.insert(headers::REMAINING_MS, HeaderValue::from(remaining.as_millis() as u64));
+}
+
+/// Tenants and classes are plain ASCII by their own parsers.
+fn word(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// Takes from an answer what the backend has no say in: the connection, and what agents tell routers.
+pub(crate) fn clean(map: &mut HeaderMap) {
+    fields::strip_hop_by_hop(map);
+    fields::strip_where(map, headers::is_internal);
+}
+
+/// Sends a request to the backend and awaits the head of its answer until `deadline`. Dropping the future cancels the
+/// exchange.
+pub(crate) async fn forward(
+    upstream: &Upstream,
+    head: Head<'_>,
+    body: &ReplayBody,
+    deadline: Instant,
+) -> Result<Response<UpstreamBody>, Fault> {
+    // A timeout polls what it bounds first: without this, what is too late already would still be sent.
+    if deadline <= Instant::now() {
+        return Err(Fault::Deadline);
+    }
+    let answer =
+        timeout_at(deadline, exchange(upstream, head, body)).await.map_err(|_| Fault::Deadline)??;
+    // Nothing was upgraded, so an interim answer cannot be the last.
+    if answer.status().is_informational() { Err(Fault::Malformed(None)) } else { Ok(answer) }
+}
+
+async fn exchange(
+    upstream: &Upstream,
+    head: Head<'_>,
+    body: &ReplayBody,
+) -> Result<Response<UpstreamBody>, Fault> {
+    let lease = upstream.lease().await.map_err(Fault::NoConnection)?;
+    let reused = lease.reused();
+    let lost = match send(lease, head, body).await {
+        Err(lost @ (Fault::Unread | Fault::Lost(_))) if reused => lost,
+        other => return other,
+    };
+    let unwritten = matches!(lost, Fault::Unread);
+    let again = body.replayable() && (unwritten || head.method.is_idempotent());
+    if !again {
+        return Err(lost);
+    }
+    let fresh = upstream.connect().await.map_err(Fault::NoConnection)?;
+    send(fresh, head, body).await
+}
+
+async fn send(lease: Lease, head: Head<'_>, body: &ReplayBody) -> Result<Response<UpstreamBody>, Fault> {
+    lease.send(head, body).await.map_err(|fault| match fault {
+        SendFault::Unsent => Fault::Unread,
+        SendFault::Lost(error) => Fault::Lost(error),
+        SendFault::Malformed(error) => Fault::Malformed(Some(error)),
+        SendFault::RequestBody(_) if body.too_large() => Fault::BodyTooLarge,
+        SendFault::RequestBody(error) if is_idle(&error) => Fault::BodyIdle,
+        SendFault::RequestBody(error) => Fault::BodyBroken(error),
+    })
+}
+
+fn is_idle(error: &hyper::Error) -> bool {
+    let cause = error.source().and_then(|source| source.downcast_ref::<BodyError>());
+    matches!(cause, Some(BodyError::Idle(_)))
+}

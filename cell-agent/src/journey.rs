@@ -1,0 +1,139 @@
+//! The journey of a request through its cell, on one screen:
+//!
+//! ```text
+//! request -> Classified -> Place -> forward -> answer -> release
+//! ```
+//!
+//! Each stage returns the value that the next one demands. The place rides in the answer's body and is given back when
+//! the body ends, fails, or is dropped because the client went away; before that, dropping the journey gives it back.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use cofferdam_bulkhead::{Compartments, Place};
+use cofferdam_model::CellId;
+use cofferdam_proxy::guard::Guarded;
+use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
+use cofferdam_proxy::serve::Service;
+use cofferdam_proxy::upstream::{Head, Upstream, UpstreamBody};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::answer::{AnswerBody, Release};
+use crate::classify::{Classified, Classifier};
+use crate::forward::{self, Relay};
+use crate::metrics::{Metrics, Record};
+use crate::rejection::Rejection;
+use crate::{gate, report, request};
+
+/// What all workers share.
+pub(crate) struct Cell {
+    pub(crate) id: CellId,
+    pub(crate) classifier: Classifier,
+    pub(crate) compartments: Compartments,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) body: BodyLimits,
+}
+
+/// One worker's way through the cell: its connections to the backend are its own.
+#[derive(Clone)]
+pub(crate) struct Journey {
+    pub(crate) cell: Arc<Cell>,
+    pub(crate) upstream: Upstream,
+}
+
+/// A request as it sets out.
+struct Traveller {
+    peer: SocketAddr,
+    head: Parts,
+    target: PathAndQuery,
+    body: ReplayBody,
+    is: Classified,
+}
+
+impl Service for Journey {
+    type Body = AnswerBody;
+
+    async fn call(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<AnswerBody> {
+        let answered = self.answer(peer, request).await;
+        let mut response = answered.unwrap_or_else(|rejection| {
+            rejection.into_response().map(|body| AnswerBody::Own(Full::new(body)))
+        });
+        report::write(&self.cell.compartments.report(), response.headers_mut());
+        response
+    }
+}
+
+impl Journey {
+    async fn answer(
+        &self,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+    ) -> Result<Response<AnswerBody>, Rejection> {
+        let arrived = Instant::now();
+        let traveller = self.classify(peer, request, arrived).inspect_err(|rejection| {
+            tracing::debug!(%peer, %rejection, "turned away");
+            self.cell.metrics.unclassified();
+        })?;
+        let record = self.cell.metrics.begin(traveller.is.class, arrived);
+        let class = self.cell.classifier.class_name(traveller.is.class);
+        let tenant = traveller.is.tenant;
+        let span =
+            tracing::debug_span!("request", %class, tenant = tenant.as_str(), attempt = traveller.is.attempt);
+        self.travel(traveller, record).instrument(span).await
+    }
+
+    fn classify(
+        &self,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+        arrived: Instant,
+    ) -> Result<Traveller, Rejection> {
+        let (mut head, body) = request.into_parts();
+        let target = request::check(&mut head, self.cell.id.as_str())?;
+        let is = self.cell.classifier.classify(peer.ip(), &head, arrived)?;
+        Ok(Traveller { peer, head, target, body: ReplayBody::new(body, self.cell.body), is })
+    }
+
+    /// From classification to an answer. A rejection is recorded here, an answer at the end of its body.
+    async fn travel(&self, traveller: Traveller, record: Record) -> Result<Response<AnswerBody>, Rejection> {
+        match self.through_the_gate(traveller).await {
+            Ok((answer, place)) => {
+                let release = Release { status: answer.status(), record, place };
+                Ok(answer.map(|body| AnswerBody::Backend(Guarded::new(body, release))))
+            }
+            Err(rejection) => {
+                tracing::debug!(error = &rejection as &dyn std::error::Error, "no answer of the backend's");
+                record.end(rejection.outcome());
+                Err(rejection)
+            }
+        }
+    }
+
+    async fn through_the_gate(
+        &self,
+        Traveller { peer, mut head, target, body, is }: Traveller,
+    ) -> Result<(Response<UpstreamBody>, Place), Rejection> {
+        if let Some(bytes) = body.declared().filter(|bytes| *bytes > self.cell.body.max_bytes) {
+            return Err(Rejection::TooLarge(bytes));
+        }
+        let place = gate::enter(&self.cell.compartments, &is).await?;
+        let relay = Relay {
+            peer: peer.ip(),
+            trusted: self.cell.classifier.trusts(peer.ip()),
+            version: head.version,
+            via: self.cell.id.as_str(),
+            class: self.cell.classifier.class_name(is.class),
+        };
+        forward::prepare(&mut head.headers, &is, &relay);
+        let head = Head { method: &head.method, target: &target, fields: &head.headers };
+        let mut answer = forward::forward(&self.upstream, head, &body, is.deadline).await?;
+        forward::clean(answer.headers_mut());
+        Ok((answer, place))
+    }
+}

@@ -1,0 +1,214 @@
+//! What the agent counts, and what its compartments show at a scrape. Labels are classes, outcomes and reasons, all of
+//! them closed sets; a tenant is never one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use cofferdam_bulkhead::{ClassSnapshot, Compartments};
+use cofferdam_fleet::ClassIndex;
+use cofferdam_model::{CellReason, ClassName};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use tokio::time::Instant;
+
+/// Seconds, from what a memory look-up takes to what a report takes.
+const BUCKETS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0];
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The backend's answer was handed on to its last byte.
+    Served,
+    /// So was the backend's own 5xx.
+    BackendError,
+    /// The compartments had no place.
+    Refused,
+    /// The backend takes no connection.
+    Unreachable,
+    /// The backend was lost before its answer.
+    Lost,
+    /// The backend's answer was not HTTP.
+    Malformed,
+    /// The backend's body broke off.
+    Truncated,
+    /// The deadline passed.
+    Deadline,
+    /// The request's own fault.
+    BadRequest,
+    /// The client went away first.
+    ClientGone,
+}
+
+impl Outcome {
+    const ALL: [Self; 10] = [
+        Self::Served,
+        Self::BackendError,
+        Self::Refused,
+        Self::Unreachable,
+        Self::Lost,
+        Self::Malformed,
+        Self::Truncated,
+        Self::Deadline,
+        Self::BadRequest,
+        Self::ClientGone,
+    ];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Served => "served",
+            Self::BackendError => "backend_error",
+            Self::Refused => "refused",
+            Self::Unreachable => "unreachable",
+            Self::Lost => "lost",
+            Self::Malformed => "malformed",
+            Self::Truncated => "truncated",
+            Self::Deadline => "deadline",
+            Self::BadRequest => "bad_request",
+            Self::ClientGone => "client_gone",
+        }
+    }
+}
+
+/// The agent's own counters, resolved once, so that counting a request looks nothing up.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    classes: Vec<ClassMetrics>,
+    unclassified: Counter,
+}
+
+#[derive(Debug)]
+struct ClassMetrics {
+    outcomes: [Counter; Outcome::ALL.len()],
+    duration: Histogram,
+}
+
+/// One request's entry in the counters, made exactly once. Dropped without an outcome, the client was gone.
+#[derive(Debug)]
+pub(crate) struct Record {
+    metrics: Arc<Metrics>,
+    class: ClassIndex,
+    started: Instant,
+    outcome: Outcome,
+}
+
+impl Metrics {
+    /// Registers the counters for `classes`, by index.
+    pub(crate) fn register<'a>(
+        registry: &mut Registry,
+        classes: impl Iterator<Item = &'a ClassName>,
+    ) -> Arc<Self> {
+        let requests = Family::<[(&'static str, String); 2], Counter>::default();
+        let durations =
+            Family::<[(&'static str, String); 1], Histogram, fn() -> Histogram>::new_with_constructor(|| {
+                Histogram::new(BUCKETS)
+            });
+        let unclassified = Counter::default();
+        let classes = classes.map(|class| {
+            let label = || ("class", class.to_string());
+            let outcome = |outcome: Outcome| ("outcome", outcome.as_str().to_owned());
+            ClassMetrics {
+                outcomes: Outcome::ALL.map(|each| requests.get_or_create_owned(&[label(), outcome(each)])),
+                duration: durations.get_or_create_owned(&[label()]),
+            }
+        });
+        let metrics = Arc::new(Self { classes: classes.collect(), unclassified: unclassified.clone() });
+        registry.register("cofferdam_agent_requests", "Requests by how they ended", requests);
+        registry.register(
+            "cofferdam_agent_request_duration_seconds",
+            "From a request's arrival to the end of its answer's body",
+            durations,
+        );
+        registry.register(
+            "cofferdam_agent_unclassified",
+            "Requests turned away before they had a class: malformed, or without a usable tenant",
+            unclassified,
+        );
+        metrics
+    }
+
+    /// A request of `class` arrived at `started`.
+    pub(crate) fn begin(self: &Arc<Self>, class: ClassIndex, started: Instant) -> Record {
+        Record { metrics: Arc::clone(self), class, started, outcome: Outcome::ClientGone }
+    }
+
+    /// A request was turned away before it had a class.
+    pub(crate) fn unclassified(&self) {
+        self.unclassified.inc();
+    }
+}
+
+impl Record {
+    /// The request ended so.
+    pub(crate) fn end(mut self, outcome: Outcome) {
+        self.outcome = outcome;
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let class = &self.metrics.classes[usize::from(self.class.0)];
+        class.outcomes[self.outcome as usize].inc();
+        class.duration.observe(self.started.elapsed().as_secs_f64());
+    }
+}
+
+/// Shows the compartments at the moment of a scrape.
+pub(crate) struct CompartmentsCollector(pub(crate) Compartments);
+
+impl fmt::Debug for CompartmentsCollector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CompartmentsCollector")
+    }
+}
+
+impl Collector for CompartmentsCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let classes = self.0.snapshot().classes;
+        for (name, help, value) in GAUGES {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for class in &classes {
+                let labels = [("class", class.class.as_str())];
+                ConstGauge::new(value(class)).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        encode_refusals(&classes, &mut encoder)?;
+        let (name, help) = ("cofferdam_agent_queue_timeouts", "Requests refused after a wait in the queue.");
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        classes.iter().try_for_each(|class| {
+            let labels = [("class", class.class.as_str())];
+            ConstCounter::new(class.timeouts).encode(family.encode_family(&labels)?)
+        })
+    }
+}
+
+/// A gauge's name, what it shows, and how it is read off a class.
+type Gauge = (&'static str, &'static str, fn(&ClassSnapshot) -> f64);
+
+const GAUGES: [Gauge; 5] = [
+    ("cofferdam_agent_places_in_use", "Places held.", |class| f64::from(class.used)),
+    ("cofferdam_agent_places_limit", "The most places that may be held.", |class| f64::from(class.ceiling)),
+    ("cofferdam_agent_places_floor", "Places kept for the class.", |class| f64::from(class.floor)),
+    ("cofferdam_agent_queued", "Requests that wait for a place.", |class| f64::from(class.queued)),
+    ("cofferdam_agent_oldest_wait_seconds", "How long the first in line has waited.", |class| {
+        class.oldest_wait.as_secs_f64()
+    }),
+];
+
+fn encode_refusals(classes: &[ClassSnapshot], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let help = "Requests that the compartments refused, by the level that was full.";
+    let mut family =
+        encoder.encode_descriptor("cofferdam_agent_refusals", help, None, MetricType::Counter)?;
+    for class in classes {
+        for reason in CellReason::ALL {
+            let labels = [("class", class.class.as_str()), ("reason", reason.as_str())];
+            ConstCounter::new(class.refused_for(reason)).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}

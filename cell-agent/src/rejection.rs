@@ -1,0 +1,215 @@
+//! What the agent answers by itself: every way in which a request comes to no answer of the backend's, with its status
+//! and what a router reads off it. The causes are for the log.
+
+use bytes::Bytes;
+use cofferdam_bulkhead::Refused;
+use cofferdam_model::{CellReason, HopError, headers};
+use cofferdam_proxy::problem::Problem;
+use http::{HeaderValue, Response, StatusCode};
+
+use crate::forward::Fault;
+use crate::metrics::Outcome;
+use crate::request::BadRequest;
+
+/// When to come back after a refusal, in seconds. Places come free much sooner; nothing shorter can be said.
+const RETRY_AFTER_S: u64 = 1;
+
+/// What a 502 says in [`headers::FAULT`] where the backend may have worked on the request.
+const LOST: HeaderValue = HeaderValue::from_static("lost");
+
+/// Why a request has no answer of the backend's.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Rejection {
+    /// The request's form.
+    #[error(transparent)]
+    Request(#[from] BadRequest),
+    /// No usable tenant.
+    #[error(transparent)]
+    Hop(#[from] HopError),
+    /// The request declares a body beyond the bound.
+    #[error("request body of {0} bytes is too large")]
+    TooLarge(u64),
+    /// No place.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The backend, or the request's body on its way there.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl Rejection {
+    /// How the rejection is counted.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self {
+            Self::Request(_) | Self::Hop(_) | Self::TooLarge(_) => Outcome::BadRequest,
+            Self::Refused(_) => Outcome::Refused,
+            Self::Fault(fault) => match fault {
+                Fault::NoConnection(_) | Fault::Unread => Outcome::Unreachable,
+                Fault::Lost(_) => Outcome::Lost,
+                Fault::Malformed(_) => Outcome::Malformed,
+                Fault::BodyTooLarge | Fault::BodyIdle | Fault::BodyBroken(_) => Outcome::BadRequest,
+                Fault::Deadline => Outcome::Deadline,
+            },
+        }
+    }
+
+    /// The answer.
+    pub(crate) fn into_response(self) -> Response<Bytes> {
+        match self {
+            Self::Request(bad) => self::bad_request(&bad),
+            Self::Hop(error) => problem(StatusCode::BAD_REQUEST, "hop-malformed", "Hop headers are unusable")
+                .detail(error.to_string())
+                .into_response(),
+            Self::TooLarge(_) | Self::Fault(Fault::BodyTooLarge) => body_too_large(),
+            Self::Refused(refused) => compartment(&refused),
+            Self::Fault(fault) => backend(&fault),
+        }
+    }
+}
+
+fn problem(status: StatusCode, kind: &str, title: &str) -> Problem {
+    Problem::new(status, format!("urn:cofferdam:{kind}"), title)
+}
+
+fn bad_request(bad: &BadRequest) -> Response<Bytes> {
+    let (status, kind, title) = match bad {
+        BadRequest::Method(_) => {
+            (StatusCode::METHOD_NOT_ALLOWED, "method-not-relayed", "Method is not relayed")
+        }
+        BadRequest::Target | BadRequest::Host => {
+            (StatusCode::BAD_REQUEST, "request-malformed", "Request is malformed")
+        }
+        BadRequest::Loop => (StatusCode::LOOP_DETECTED, "loop", "Request loops"),
+    };
+    problem(status, kind, title).detail(bad.to_string()).into_response()
+}
+
+fn body_too_large() -> Response<Bytes> {
+    problem(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "Request body is too large").into_response()
+}
+
+fn compartment(refused: &Refused) -> Response<Bytes> {
+    match refused {
+        Refused::Full { reason, class, .. } => {
+            let title = match reason {
+                CellReason::Tenant => "Tenant holds its share of the class",
+                CellReason::Class => "Class is full",
+                CellReason::Cell => "Cell is full",
+            };
+            refusal(
+                *reason,
+                problem(status(*reason), "compartment-full", title).member("class", class.as_str()),
+            )
+        }
+        Refused::ShutDown => {
+            let kind = problem(status(CellReason::Cell), "draining", "Cell is draining");
+            refusal(CellReason::Cell, kind)
+        }
+    }
+}
+
+fn backend(fault: &Fault) -> Response<Bytes> {
+    match fault {
+        Fault::NoConnection(_) | Fault::Unread => {
+            let kind = problem(status(CellReason::Cell), "backend-gone", "Cell's backend is gone");
+            refusal(CellReason::Cell, kind)
+        }
+        Fault::Lost(_) => {
+            let kind = problem(StatusCode::BAD_GATEWAY, "backend-lost", "Backend was lost before its answer");
+            let mut response = kind.into_response();
+            response.headers_mut().insert(headers::FAULT, LOST);
+            response
+        }
+        Fault::Malformed(_) => {
+            problem(StatusCode::BAD_GATEWAY, "backend-malformed", "Backend's answer is malformed")
+                .into_response()
+        }
+        Fault::Deadline => {
+            problem(StatusCode::GATEWAY_TIMEOUT, "deadline-passed", "Deadline passed before an answer")
+                .into_response()
+        }
+        Fault::BodyIdle => {
+            problem(StatusCode::REQUEST_TIMEOUT, "body-idle", "Request body stood still").into_response()
+        }
+        Fault::BodyBroken(_) => {
+            problem(StatusCode::BAD_REQUEST, "body-broken", "Request body broke off").into_response()
+        }
+        Fault::BodyTooLarge => body_too_large(),
+    }
+}
+
+/// What a tenant did itself is 429; what the cell cannot do is 503.
+fn status(reason: CellReason) -> StatusCode {
+    match reason {
+        CellReason::Tenant => StatusCode::TOO_MANY_REQUESTS,
+        CellReason::Class | CellReason::Cell => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+fn refusal(reason: CellReason, problem: Problem) -> Response<Bytes> {
+    let problem = problem.member("reason", reason.as_str()).retry_after(RETRY_AFTER_S);
+    let mut response = problem.into_response();
+    response.headers_mut().insert(headers::REFUSED, HeaderValue::from_static(reason.as_str()));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use cofferdam_model::ClassName;
+    use cofferdam_proxy::upstream::ConnectFault;
+
+    use super::*;
+
+    fn full(reason: CellReason) -> Rejection {
+        let class = ClassName::parse("search").unwrap();
+        let waited = Duration::ZERO;
+        Refused::Full { reason, class, used: 5, limit: 5, queued: 1, queue: 1, waited }.into()
+    }
+
+    // P48
+    #[test]
+    fn a_refusal_has_its_reason_its_status_and_when_to_come_back() {
+        let gone = Rejection::Fault(Fault::NoConnection(ConnectFault::Full(1)));
+        for (rejection, status, reason) in [
+            (full(CellReason::Tenant), 429, "tenant"),
+            (full(CellReason::Class), 503, "class"),
+            (full(CellReason::Cell), 503, "cell"),
+            (Refused::ShutDown.into(), 503, "cell"),
+            (gone, 503, "cell"),
+            (Fault::Unread.into(), 503, "cell"),
+        ] {
+            let response = rejection.into_response();
+            assert_eq!(response.status(), status);
+            assert_eq!(response.headers()["cofferdam-refused"], reason);
+            assert_eq!(response.headers()["retry-after"], "1");
+            assert_eq!(response.headers()["content-type"], "application/problem+json");
+        }
+    }
+
+    // P30
+    #[test]
+    fn a_refusal_names_its_compartment_and_keeps_the_counts_for_the_log() {
+        let response = full(CellReason::Class).into_response();
+        let body = std::str::from_utf8(response.body()).unwrap();
+        assert!(body.contains(r#""class":"search""#) && body.contains(r#""reason":"class""#), "{body}");
+        assert!(!body.contains('5') || body.matches('5').count() == 1, "only the status has a 5: {body}");
+    }
+
+    #[test]
+    fn what_is_no_refusal_names_no_reason() {
+        for (rejection, status) in [
+            (Rejection::from(Fault::Malformed(None)), 502),
+            (Fault::Deadline.into(), 504),
+            (Fault::BodyIdle.into(), 408),
+            (Rejection::TooLarge(1), 413),
+            (BadRequest::Loop.into(), 508),
+        ] {
+            let response = rejection.into_response();
+            assert_eq!(response.status(), status);
+            let internal = response.headers().keys().find(|name| headers::is_internal(name));
+            assert_eq!(internal, None);
+        }
+    }
+}

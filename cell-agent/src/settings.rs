@@ -1,0 +1,49 @@
+//! What belongs to this one agent process, and so comes by flags and not by the fleet file.
+
+use std::time::Duration;
+
+use cofferdam_fleet::{Origin, Trusted};
+use cofferdam_model::CellId;
+use cofferdam_proxy::replay::BodyLimits;
+use cofferdam_proxy::serve::ServeLimits;
+use cofferdam_proxy::upstream::UpstreamLimits;
+
+/// Settings of one agent process.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The cell that this agent stands in front of.
+    pub cell: CellId,
+    /// The cell's backend.
+    pub backend: Origin,
+    /// The routers: peers whose word on class, attempt and remaining time counts.
+    pub trusted_routers: Trusted,
+    /// How long readiness is off before nothing new is accepted, so that routers can look away.
+    pub drain_grace: Duration,
+    /// How long what is in flight may still take after that.
+    pub drain_deadline: Duration,
+    /// Bounds on the connections of each worker's clients.
+    pub serve: ServeLimits,
+    /// Bounds on request bodies.
+    pub body: BodyLimits,
+    /// Bounds on each worker's connections to the backend.
+    pub upstream: UpstreamLimits,
+    /// How often it is checked that the backend takes connections.
+    pub check_every: Duration,
+}
+
+impl Settings {
+    /// Settings for `cell` and its `backend`; routers are looked for on this machine alone.
+    pub fn new(cell: CellId, backend: Origin) -> Self {
+        Self {
+            cell,
+            backend,
+            trusted_routers: Trusted::loopback(),
+            drain_grace: Duration::ZERO,
+            drain_deadline: Duration::from_secs(30),
+            serve: ServeLimits::default(),
+            body: BodyLimits::default(),
+            upstream: UpstreamLimits::default(),
+            check_every: Duration::from_millis(500),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What is refused, for which reason, and who never notices.
+
+use crate::support::{TestBackend, TestCell, eventually, refusal};
+
+const ROUTES: &str = "
+routes:
+  - { match: { path: /search },  class: search }
+  - { match: { path: /reports }, class: reports }
+  - { match: { path: / },        class: default }
+";
+
+fn cell(backend: &TestBackend, rules: &str) -> TestCell {
+    TestCell::start(backend.address, &format!("{ROUTES}cell:\n  {rules}\n"))
+}
+
+// P3, P7
+#[tokio::test]
+async fn a_full_class_is_refused_while_another_class_is_served() {
+    let backend = TestBackend::start();
+    let cell = cell(
+        &backend,
+        "{ max_in_flight: 12, tenant_share: 1, classes: { search: { ceiling: 2, queue: 0 }, reports: { queue: 0 } } }",
+    );
+    let held = [cell.go("acme", "/search/hold"), cell.go("globex", "/search/hold")];
+    backend.entered(2).await;
+    let refused = cell.get("acme", "/search").send().await.unwrap();
+    assert_eq!(refusal(&refused), (503, "class"));
+    let load = refused.headers()["endpoint-load-metrics"].to_str().unwrap();
+    assert!(load.contains("named_metrics.search=1.000"), "{load}");
+    assert_eq!(cell.get("acme", "/reports").send().await.unwrap().status(), 200);
+    assert_eq!(backend.n_entered(), 3, "what is refused never reaches the backend");
+    backend.release(2);
+    for held in held {
+        assert_eq!(held.await.unwrap().status(), 200);
+    }
+    cell.until("search", "used", 0).await;
+}
+
+// P9
+#[tokio::test]
+async fn a_tenant_at_its_share_is_refused_alone() {
+    let backend = TestBackend::start();
+    let cell = cell(
+        &backend,
+        "{ max_in_flight: 8, tenant_share: 0.25, classes: { search: { ceiling: 8, queue: 0 }, reports: {} } }",
+    );
+    let held = [cell.go("acme", "/search/hold"), cell.go("acme", "/search/hold")];
+    backend.entered(2).await;
+    assert_eq!(refusal(&cell.get("acme", "/search").send().await.unwrap()), (429, "tenant"));
+    assert_eq!(cell.get("globex", "/search").send().await.unwrap().status(), 200);
+    backend.release(2);
+    for held in held {
+        held.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_full_cell_is_refused_as_the_cell() {
+    let backend = TestBackend::start();
+    let cell = cell(
+        &backend,
+        "{ max_in_flight: 2, tenant_share: 1, classes: { search: { queue: 0 }, reports: { queue: 0 } } }",
+    );
+    let held = [cell.go("acme", "/search/hold"), cell.go("acme", "/search/hold")];
+    backend.entered(2).await;
+    assert_eq!(refusal(&cell.get("globex", "/reports").send().await.unwrap()), (503, "cell"));
+    backend.release(2);
+    for held in held {
+        held.await.unwrap();
+    }
+}
+
+// P7, P34
+#[tokio::test]
+async fn a_queue_is_bounded_and_a_freed_place_goes_to_who_waits() {
+    let backend = TestBackend::start();
+    let cell = cell(
+        &backend,
+        "{ tenant_share: 1, classes: { search: { ceiling: 1, queue: 1, max_wait: 60s }, reports: {} } }",
+    );
+    let held = cell.go("acme", "/search/hold");
+    backend.entered(1).await;
+    let waiting = cell.go("globex", "/search");
+    cell.until("search", "queued", 1).await;
+    assert_eq!(refusal(&cell.get("initech", "/search").send().await.unwrap()), (503, "class"));
+    backend.release(1);
+    assert_eq!(held.await.unwrap().status(), 200);
+    assert_eq!(waiting.await.unwrap().status(), 200);
+    cell.until("search", "used", 0).await;
+}
+
+// P13, P17
+#[tokio::test]
+async fn who_waits_in_vain_is_refused_after_max_wait_and_counted() {
+    let backend = TestBackend::start();
+    let cell = cell(
+        &backend,
+        "{ tenant_share: 1, classes: { search: { ceiling: 1, queue: 1, max_wait: 20ms }, reports: {} } }",
+    );
+    let held = cell.go("acme", "/search/hold");
+    backend.entered(1).await;
+    assert_eq!(refusal(&cell.get("globex", "/search").send().await.unwrap()), (503, "class"));
+    cell.until_metric(r#"cofferdam_agent_queue_timeouts_total{class="search"} 1"#).await;
+    cell.until_metric(r#"cofferdam_agent_refusals_total{class="search",reason="class"} 1"#).await;
+    backend.release(1);
+    held.await.unwrap();
+}
+
+// P18, P32
+#[tokio::test]
+async fn probes_answer_and_show_the_compartments_while_everything_is_full() {
+    let backend = TestBackend::start();
+    let cell = cell(
+        &backend,
+        "{ max_in_flight: 2, tenant_share: 1, classes: { search: { queue: 1, max_wait: 60s }, reports: {} } }",
+    );
+    let held = [cell.go("acme", "/search/hold"), cell.go("acme", "/search/hold")];
+    backend.entered(2).await;
+    let waiting = cell.go("globex", "/search");
+    cell.until("search", "queued", 1).await;
+    assert_eq!(cell.probe("/healthz").await.0, 200);
+    eventually(async || cell.probe("/readyz").await.0 == 200).await;
+    let metrics = cell.probe("/metrics").await.1;
+    for line in [
+        r#"cofferdam_agent_places_in_use{class="search"} 2.0"#,
+        r#"cofferdam_agent_places_limit{class="search"} 2.0"#,
+        r#"cofferdam_agent_queued{class="search"} 1.0"#,
+    ] {
+        assert!(metrics.lines().any(|each| each == line), "{line} is not in {metrics}");
+    }
+    assert!(!metrics.contains("acme"), "a tenant is never a label");
+    let report = cell.saturation().await;
+    assert_eq!(report["cell"], "cell-a");
+    assert_eq!(report["saturation"], 1.0);
+    assert_eq!(report["top_tenants"][0], serde_json::json!({ "tenant": "acme", "used": 2, "queued": 0 }));
+    backend.release(2);
+    for held in held.into_iter().chain([waiting]) {
+        assert_eq!(held.await.unwrap().status(), 200);
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_counted_by_class_and_outcome_with_its_duration() {
+    let backend = TestBackend::start();
+    let cell = cell(&backend, "{ classes: { search: {}, reports: {} } }");
+    assert_eq!(cell.get("acme", "/search").send().await.unwrap().status(), 200);
+    cell.until_metric(r#"cofferdam_agent_requests_total{class="search",outcome="served"} 1"#).await;
+    cell.until_metric(r#"cofferdam_agent_request_duration_seconds_count{class="search"} 1"#).await;
+}

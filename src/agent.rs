@@ -1,0 +1,133 @@
+//! `cofferdam agent`: the bulkheads of one cell, in front of its backend.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use cofferdam_agent::{Agent, Listeners, Running, Settings};
+use cofferdam_fleet::{Fleet, FleetError, Loaded, Origin, Problem, Trusted};
+use cofferdam_model::CellId;
+use cofferdam_proxy::{listen, workers};
+
+use crate::process::{ProcessArgs, Signals, Told};
+
+/// Run the agent of one cell: its bulkheads, in front of its backend
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    cell: CellArgs,
+
+    /// The cell's backend
+    #[arg(long, env = "COFFERDAM_BACKEND", default_value = "http://127.0.0.1:7200")]
+    backend: Origin,
+
+    #[command(flatten)]
+    process: ProcessArgs,
+}
+
+/// Flags of every process that runs an agent.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CellArgs {
+    /// The fleet file
+    #[arg(long, env = "COFFERDAM_FLEET")]
+    fleet: PathBuf,
+
+    /// The cell's id in the fleet file
+    #[arg(long, env = "COFFERDAM_CELL", value_parser = CellId::parse)]
+    pub(crate) cell: CellId,
+
+    /// Where requests come in
+    #[arg(long, env = "COFFERDAM_LISTEN", default_value = "127.0.0.1:7100")]
+    listen: SocketAddr,
+
+    /// Where health, metrics and saturation are asked for
+    #[arg(long, env = "COFFERDAM_PROBE_LISTEN", default_value = "127.0.0.1:7101")]
+    probe_listen: SocketAddr,
+
+    /// The networks of the routers, with commas; from elsewhere only the tenant is believed
+    #[arg(
+        long,
+        env = "COFFERDAM_TRUSTED_ROUTERS",
+        value_name = "CIDR,...",
+        default_value = "127.0.0.0/8,::1/128"
+    )]
+    trusted_routers: Trusted,
+
+    /// Worker threads; by default one for each core
+    #[arg(long, env = "COFFERDAM_WORKERS")]
+    workers: Option<NonZeroUsize>,
+
+    /// How long readiness is off before nothing new is accepted
+    #[arg(long, env = "COFFERDAM_DRAIN_GRACE", default_value = "1s", value_parser = humantime::parse_duration)]
+    drain_grace: Duration,
+
+    /// How long what is in flight may take after that
+    #[arg(long, env = "COFFERDAM_DRAIN_DEADLINE", default_value = "30s", value_parser = humantime::parse_duration)]
+    drain_deadline: Duration,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let loaded = args.cell.load()?;
+    args.process.run(async |mut signals| {
+        args.cell.warn(&loaded);
+        let running = args.cell.start(&loaded.fleet, args.backend.clone())?;
+        told_to_leave(&mut signals).await;
+        running.shutdown().await;
+        Ok(())
+    })
+}
+
+impl CellArgs {
+    /// The fleet file. A cell that is not in it is the file's fault as much as the flag's, and told in the same way.
+    pub(crate) fn load(&self) -> Result<Loaded, FleetError> {
+        let loaded = Fleet::load(&self.fleet)?;
+        if loaded.fleet.cells.iter().any(|cell| cell.id == self.cell) {
+            return Ok(loaded);
+        }
+        let message = format!("there is no cell {}, which --cell names", self.cell);
+        let problem = Problem { line: 1, column: 1, key: "cells".to_owned(), message };
+        Err(FleetError::Problems { file: self.fleet.clone(), problems: vec![problem] })
+    }
+
+    /// Logs what is odd about the fleet file.
+    pub(crate) fn warn(&self, loaded: &Loaded) {
+        for warning in &loaded.warnings {
+            tracing::warn!("{}", warning.in_file(&self.fleet));
+        }
+    }
+
+    /// Binds the listeners and starts the agent.
+    pub(crate) fn start(&self, fleet: &Fleet, backend: Origin) -> anyhow::Result<Running> {
+        let n_workers = self.workers.map_or_else(workers::default_count, NonZeroUsize::get);
+        let could_not = |address| format!("could not listen on {address}");
+        let data = listen::shared(self.listen, n_workers).with_context(|| could_not(self.listen))?;
+        let probes = listen::one(self.probe_listen).with_context(|| could_not(self.probe_listen))?;
+        tracing::info!(
+            cell = %self.cell,
+            listen = %data[0].local_addr()?,
+            probes = %probes.local_addr()?,
+            %backend,
+            workers = n_workers,
+            revision = %fleet.revision,
+            "agent starts"
+        );
+        let settings = Settings {
+            trusted_routers: self.trusted_routers.clone(),
+            drain_grace: self.drain_grace,
+            drain_deadline: self.drain_deadline,
+            ..Settings::new(self.cell.clone(), backend)
+        };
+        Ok(Agent::start(fleet, settings, Listeners { data, probes: Some(probes) })?)
+    }
+}
+
+/// Waits until the process is told to leave. Cells read the fleet file once: what changes in it for them needs a new
+/// process.
+pub(crate) async fn told_to_leave(signals: &mut Signals) {
+    while signals.next().await != Told::Leave {
+        tracing::warn!("nothing to reload: the fleet file is read at the start alone");
+    }
+}

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use cofferdam_bulkhead::{Compartments, Place};
 use cofferdam_model::CellId;
 use cofferdam_proxy::guard::Guarded;
+use cofferdam_proxy::payload::Payload;
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
 use cofferdam_proxy::serve::Service;
 use cofferdam_proxy::upstream::{Head, Upstream, UpstreamBody};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Request, Response};
-use http_body_util::Full;
 use hyper::body::Incoming;
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -62,7 +62,7 @@ impl Service for Journey {
     async fn call(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<AnswerBody> {
         let answered = self.answer(peer, request).await;
         let mut response = answered.unwrap_or_else(|rejection| {
-            rejection.into_response().map(|body| AnswerBody::Own(Full::new(body)))
+            rejection.into_response().map(|body| Guarded::new(Payload::from(body), None))
         });
         report::write(&self.cell.compartments.report(), response.headers_mut());
         response
@@ -105,7 +105,7 @@ impl Journey {
         match self.through_the_gate(traveller).await {
             Ok((answer, place)) => {
                 let release = Release { status: answer.status(), record, place };
-                Ok(answer.map(|body| AnswerBody::Backend(Guarded::new(body, release))))
+                Ok(answer.map(|body| Guarded::new(Payload::Upstream(body), Some(release))))
             }
             Err(rejection) => {
                 tracing::debug!(error = &rejection as &dyn std::error::Error, "no answer of the backend's");

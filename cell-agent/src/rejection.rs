@@ -5,6 +5,7 @@ use bytes::Bytes;
 use cofferdam_bulkhead::Refused;
 use cofferdam_model::{CellReason, HopError, headers};
 use cofferdam_proxy::problem::Problem;
+use cofferdam_proxy::target::TargetError;
 use http::{HeaderValue, Response, StatusCode};
 
 use crate::forward::Fault;
@@ -57,7 +58,7 @@ impl Rejection {
     pub(crate) fn into_response(self) -> Response<Bytes> {
         match self {
             Self::Request(bad) => self::bad_request(&bad),
-            Self::Hop(error) => problem(StatusCode::BAD_REQUEST, "hop-malformed", "Hop headers are unusable")
+            Self::Hop(error) => problem(StatusCode::BAD_REQUEST, "hop_malformed", "Hop headers are unusable")
                 .detail(error.to_string())
                 .into_response(),
             Self::TooLarge(_) | Self::Fault(Fault::BodyTooLarge) => body_too_large(),
@@ -73,11 +74,11 @@ fn problem(status: StatusCode, kind: &str, title: &str) -> Problem {
 
 fn bad_request(bad: &BadRequest) -> Response<Bytes> {
     let (status, kind, title) = match bad {
-        BadRequest::Method(_) => {
-            (StatusCode::METHOD_NOT_ALLOWED, "method-not-relayed", "Method is not relayed")
+        BadRequest::Target(TargetError::Method) => {
+            (StatusCode::METHOD_NOT_ALLOWED, "method_not_relayed", "Method is not relayed")
         }
-        BadRequest::Target | BadRequest::Host => {
-            (StatusCode::BAD_REQUEST, "request-malformed", "Request is malformed")
+        BadRequest::Target(TargetError::Host | TargetError::Path) => {
+            (StatusCode::BAD_REQUEST, "request_malformed", "Request is malformed")
         }
         BadRequest::Loop => (StatusCode::LOOP_DETECTED, "loop", "Request loops"),
     };
@@ -85,7 +86,7 @@ fn bad_request(bad: &BadRequest) -> Response<Bytes> {
 }
 
 fn body_too_large() -> Response<Bytes> {
-    problem(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "Request body is too large").into_response()
+    problem(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "Request body is too large").into_response()
 }
 
 fn compartment(refused: &Refused) -> Response<Bytes> {
@@ -98,7 +99,7 @@ fn compartment(refused: &Refused) -> Response<Bytes> {
             };
             refusal(
                 *reason,
-                problem(status(*reason), "compartment-full", title).member("class", class.as_str()),
+                problem(status(*reason), "compartment_full", title).member("class", class.as_str()),
             )
         }
         Refused::ShutDown => {
@@ -111,28 +112,28 @@ fn compartment(refused: &Refused) -> Response<Bytes> {
 fn backend(fault: &Fault) -> Response<Bytes> {
     match fault {
         Fault::NoConnection(_) | Fault::Unread => {
-            let kind = problem(status(CellReason::Cell), "backend-gone", "Cell's backend is gone");
+            let kind = problem(status(CellReason::Cell), "backend_gone", "Cell's backend is gone");
             refusal(CellReason::Cell, kind)
         }
         Fault::Lost(_) => {
-            let kind = problem(StatusCode::BAD_GATEWAY, "backend-lost", "Backend was lost before its answer");
+            let kind = problem(StatusCode::BAD_GATEWAY, "backend_lost", "Backend was lost before its answer");
             let mut response = kind.into_response();
             response.headers_mut().insert(headers::FAULT, LOST);
             response
         }
         Fault::Malformed(_) => {
-            problem(StatusCode::BAD_GATEWAY, "backend-malformed", "Backend's answer is malformed")
+            problem(StatusCode::BAD_GATEWAY, "backend_malformed", "Backend's answer is malformed")
                 .into_response()
         }
         Fault::Deadline => {
-            problem(StatusCode::GATEWAY_TIMEOUT, "deadline-passed", "Deadline passed before an answer")
+            problem(StatusCode::GATEWAY_TIMEOUT, "deadline_passed", "Deadline passed before an answer")
                 .into_response()
         }
         Fault::BodyIdle => {
-            problem(StatusCode::REQUEST_TIMEOUT, "body-idle", "Request body stood still").into_response()
+            problem(StatusCode::REQUEST_TIMEOUT, "body_idle", "Request body stood still").into_response()
         }
         Fault::BodyBroken(_) => {
-            problem(StatusCode::BAD_REQUEST, "body-broken", "Request body broke off").into_response()
+            problem(StatusCode::BAD_REQUEST, "body_broken", "Request body broke off").into_response()
         }
         Fault::BodyTooLarge => body_too_large(),
     }

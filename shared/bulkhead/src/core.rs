@@ -202,10 +202,11 @@ impl Core {
         self.unused_floors - class.floor.saturating_sub(class.used)
     }
 
-    /// What stops every tenant of a class, if anything does.
+    /// What stops every tenant of a class, if anything does. A ceiling that is the whole cell is no limit beside it:
+    /// then the cell is what is full, and another cell may have room.
     fn stopped(&self, index: usize) -> Option<CellReason> {
         let class = &self.classes[index];
-        if class.used >= class.ceiling {
+        if class.used >= class.ceiling && class.ceiling < self.max {
             return Some(CellReason::Class);
         }
         let has_room = self.free > 0 && (class.used < class.floor || self.free > self.kept_from(index));

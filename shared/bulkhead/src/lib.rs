@@ -11,8 +11,8 @@
 //!   long request cannot be called back.
 //!
 //! Otherwise it waits in the class's bounded queue, or is refused. A refusal names the narrowest level that stops
-//! the request: its tenant's own share before its class, its class before the cell; a share that is all of a class
-//! is no level of its own. A freed place goes to a class below its floor first, then by the classes' priority, then
+//! the request: its tenant's own share before its class, its class before the cell; a share that is all of a class,
+//! or a ceiling that is all of the cell, is no level of its own. A freed place goes to a class below its floor first, then by the classes' priority, then
 //! to the oldest waiter; within a class in order of arrival, passing over waiters whose tenant is at its share.
 //!
 //! Between two calls no waiter could be admitted: whoever makes room hands it on before letting go of the lock. So

@@ -23,6 +23,14 @@ pub trait OnEnd {
     fn on_end(self, end: End, bytes: u64);
 }
 
+impl<G: OnEnd> OnEnd for Option<G> {
+    fn on_end(self, end: End, bytes: u64) {
+        if let Some(guard) = self {
+            guard.on_end(end, bytes);
+        }
+    }
+}
+
 /// A body that tells its guard of its end exactly once: at the last frame, at an error, or when it is dropped.
 #[derive(Debug)]
 pub struct Guarded<B: Body, G: OnEnd> {

@@ -33,7 +33,7 @@ pub enum BodyError {
     /// The client's connection failed.
     #[error("request body could not be read")]
     Read(#[source] BoxError),
-    /// A part of the body that an earlier attempt read is not kept.
+    /// A part of the body that an earlier attempt read is not kept, or a later attempt has begun.
     #[error("request body can not be replayed")]
     Spent,
 }
@@ -72,12 +72,16 @@ struct Source<B> {
     trailers: Option<HeaderMap>,
     ended: bool,
     too_large: bool,
+    stood_still: bool,
+    /// The number of the attempt that may read: the latest.
+    turn: u32,
 }
 
 /// One attempt's view of the body.
 #[derive(Debug)]
 pub struct Attempt<B = Incoming> {
     shared: Option<Arc<Mutex<Source<B>>>>,
+    turn: u32,
     /// How many kept frames this attempt has yielded.
     yielded: usize,
     trailers_sent: bool,
@@ -106,6 +110,8 @@ impl<B: Body> ReplayBody<B> {
             trailers: None,
             ended: false,
             too_large: false,
+            stood_still: false,
+            turn: 0,
         };
         Self { shared: Some(Arc::new(Mutex::new(source))) }
     }
@@ -130,6 +136,11 @@ impl<B: Body> ReplayBody<B> {
         self.shared.as_ref().is_some_and(|source| source.lock().too_large)
     }
 
+    /// Whether the client sent nothing for longer than it may.
+    pub fn stood_still(&self) -> bool {
+        self.shared.as_ref().is_some_and(|source| source.lock().stood_still)
+    }
+
     /// The length that the client declared, if it did.
     pub fn declared(&self) -> Option<u64> {
         match &self.shared {
@@ -138,17 +149,23 @@ impl<B: Body> ReplayBody<B> {
         }
     }
 
-    /// A view from the first byte, for one attempt. Only one attempt may read at a time.
+    /// A view from the first byte, for one attempt. Only the latest attempt reads: the connection of an earlier one may
+    /// still be busy with it, and would take bytes away from this one.
     pub fn attempt(&self) -> Attempt<B> {
-        let size = match &self.shared {
-            None => SizeHint::with_exact(0),
-            Some(source) => source.lock().whole_size(),
+        let (turn, size) = match &self.shared {
+            None => (0, SizeHint::with_exact(0)),
+            Some(source) => source.lock().next_turn(),
         };
-        Attempt { shared: self.shared.clone(), yielded: 0, trailers_sent: false, size }
+        Attempt { shared: self.shared.clone(), turn, yielded: 0, trailers_sent: false, size }
     }
 }
 
 impl<B: Body> Source<B> {
+    fn next_turn(&mut self) -> (u32, SizeHint) {
+        self.turn += 1;
+        (self.turn, self.whole_size())
+    }
+
     /// The size of the whole body: what was read and what is still to come.
     fn whole_size(&self) -> SizeHint {
         match self.body.size_hint().exact() {
@@ -188,6 +205,7 @@ where
         let idle = self.limits.idle;
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(idle)));
         ready!(timer.as_mut().poll(cx));
+        self.stood_still = true;
         Poll::Ready(Some(Err(BodyError::Idle(idle))))
     }
 
@@ -225,6 +243,9 @@ where
         let this = self.get_mut();
         let Some(shared) = &this.shared else { return Poll::Ready(None) };
         let mut source = shared.lock();
+        if source.turn != this.turn {
+            return Poll::Ready(Some(Err(BodyError::Spent)));
+        }
         if source.replayable && this.yielded < source.kept.len() {
             let data = source.kept[this.yielded].clone();
             this.yielded += 1;
@@ -295,6 +316,17 @@ mod tests {
         assert_eq!(read(body.attempt()).await.unwrap(), 60);
         assert_eq!(read(body.attempt()).await.unwrap(), 60);
         assert!(body.settled());
+    }
+
+    #[tokio::test]
+    async fn an_earlier_attempt_takes_nothing_away_from_a_later_one() {
+        let body = body(vec![10, 20, 30], 1000);
+        let mut earlier = body.attempt();
+        earlier.frame().await.unwrap().unwrap();
+        let mut later = body.attempt();
+        later.frame().await.unwrap().unwrap();
+        assert!(matches!(earlier.frame().await, Some(Err(BodyError::Spent))));
+        assert_eq!(read(later).await.unwrap(), 50);
     }
 
     #[tokio::test]

@@ -56,7 +56,7 @@ impl Model {
         let used = self.used(request.class);
         if tenants >= share && share < class.ceiling {
             Some(CellReason::Tenant)
-        } else if used >= class.ceiling {
+        } else if used >= class.ceiling && class.ceiling < self.layout.max_in_flight() {
             Some(CellReason::Class)
         } else if free > 0 && (used < class.floor || free > kept) {
             None

@@ -30,7 +30,7 @@ async fn with_one_shared_pool_four_payments_refuse_the_inventory_call() {
     };
     let (payments, inventory) = tokio::join!(payments, inventory);
     assert!(payments.iter().all(Result::is_ok));
-    assert_eq!(reason(inventory), Some(CellReason::Class));
+    assert_eq!(reason(inventory), Some(CellReason::Cell));
 }
 
 #[tokio::test(start_paused = true)]

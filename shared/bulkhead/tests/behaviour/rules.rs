@@ -65,11 +65,20 @@ fn a_refusal_names_the_compartment_with_active_and_queued() {
 
 #[test]
 fn the_narrowest_level_that_stops_a_request_is_its_reason() {
-    let cell = quartered(4, vec![class("a", 0, 4)]);
-    let _held: Vec<_> = (0..4).map(|n| cell.try_acquire(0, &tenant(&format!("t{n}"))).unwrap()).collect();
+    let cell = quartered(5, vec![class("a", 0, 4), class("b", 0, 1)]);
+    let hold = |n: usize| (0..n).map(|n| cell.try_acquire(0, &tenant(&format!("t{n}"))).unwrap());
+    let (_class, _rest): (Vec<_>, _) = (hold(4).collect(), cell.try_acquire(1, &tenant("t9")).unwrap());
     // The tenant, the class and the cell are all full.
     assert_eq!(reason(cell.try_acquire(0, &tenant("t0"))), Some(CellReason::Tenant));
     assert_eq!(reason(cell.try_acquire(0, &tenant("t9"))), Some(CellReason::Class));
+}
+
+#[test]
+fn a_ceiling_that_is_the_whole_cell_is_no_level_so_that_traffic_can_move() {
+    let cell = quartered(4, vec![class("a", 0, 4)]);
+    let _held: Vec<_> = (0..4).map(|n| cell.try_acquire(0, &tenant(&format!("t{n}"))).unwrap()).collect();
+    assert_eq!(reason(cell.try_acquire(0, &tenant("t0"))), Some(CellReason::Tenant));
+    assert_eq!(reason(cell.try_acquire(0, &tenant("t9"))), Some(CellReason::Cell));
 }
 
 #[test]

@@ -31,7 +31,7 @@ async fn a_queue_of_zero_is_a_hand_off() {
     let cell = cell(1, vec![class("a", 0, 1)]);
     let start = Instant::now();
     let place = cell.acquire(0, &tenant("acme"), None).await.unwrap();
-    assert_eq!(reason(cell.acquire(0, &tenant("acme"), None).await), Some(CellReason::Class));
+    assert_eq!(reason(cell.acquire(0, &tenant("acme"), None).await), Some(CellReason::Cell));
     drop(place);
     assert!(cell.acquire(0, &tenant("acme"), None).await.is_ok());
     assert_eq!(start.elapsed(), ms(0));
@@ -48,11 +48,11 @@ async fn the_queue_is_capped_and_its_depth_and_age_are_seen() {
     waits.push(waiter(&cell, 0, "acme").await);
     for _ in 0..1000 {
         let full = cell.acquire(0, &tenant("other"), None).await;
-        assert_eq!(reason(full), Some(CellReason::Class));
+        assert_eq!(reason(full), Some(CellReason::Cell));
     }
     let seen = &cell.snapshot().classes[0];
     assert_eq!((seen.queued, seen.queue, seen.oldest_wait), (3, 3, ms(250)));
-    assert_eq!((seen.refused_for(CellReason::Class), seen.timeouts), (1000, 0));
+    assert_eq!((seen.refused_for(CellReason::Cell), seen.timeouts), (1000, 0));
     drop((waits, place));
     assert_eq!(cell.snapshot().classes[0].queued, 0);
 }
@@ -65,9 +65,12 @@ async fn a_wait_ends_at_max_wait_and_is_a_refusal() {
     let start = Instant::now();
     let refused = cell.acquire(0, &tenant("acme"), None).await.err().unwrap();
     assert_eq!(start.elapsed(), ms(100));
-    assert_eq!(refused.to_string(), "class a is full: 1 of 1 places in use, 0 of 1 queued, waited 100ms");
+    assert_eq!(
+        refused.to_string(),
+        "cell is full for class a: 1 of 1 places in use, 0 of 1 queued, waited 100ms"
+    );
     let seen = &cell.snapshot().classes[0];
-    assert_eq!((seen.queued, seen.timeouts, seen.refused_for(CellReason::Class)), (0, 1, 1));
+    assert_eq!((seen.queued, seen.timeouts, seen.refused_for(CellReason::Cell)), (0, 1, 1));
     drop(place);
     assert_eq!(used(&cell), [0], "nothing was granted to the one that left");
 }

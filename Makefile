@@ -16,8 +16,8 @@ lint: prerequisites ## Check the formatting, and clippy with every warning an er
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
-bench: ## Run the criterion benches, each beside its reference
-	cargo bench --workspace --bench '*'
+bench: ## Run the criterion benches, each beside its reference, and print the ratios beside their targets
+	cargo bench --bench micro
 
 audit: ## Check licences, advisories, bans and sources (fetches the advisory database)
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny

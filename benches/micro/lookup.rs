@@ -1,0 +1,42 @@
+//! Where a tenant is: a placement's answer beside one look-up in a plain hash map of the same tenants.
+
+use std::collections::HashMap;
+use std::hint::black_box;
+
+use cofferdam_placement::Placement;
+
+use crate::contest::{Contest, alone};
+use crate::table::spec;
+use crate::tenants::random_tenants;
+
+/// Few tenants, whose map stays in the nearest caches, and many.
+const N_TENANTS: [usize; 2] = [1024, 65_536];
+
+pub(crate) fn contests() -> Vec<Contest> {
+    let fleets = [8, 100].into_iter();
+    fleets.flat_map(|n_cells| N_TENANTS.map(|n_tenants| contest(n_cells, n_tenants))).collect()
+}
+
+fn contest(n_cells: usize, n_tenants: usize) -> Contest {
+    let tenants = random_tenants(n_tenants);
+    let placement = Placement::build(&spec(n_cells)).expect("the cells have names of their own");
+    let shard_of = |tenant| {
+        let cells = placement.place(tenant).shard.cells();
+        [cells[0], cells[1]]
+    };
+    // The standard library's own hash would be the easier reference.
+    let map: HashMap<_, _, foldhash::fast::RandomState> =
+        tenants.iter().map(|tenant| (*tenant, shard_of(tenant))).collect();
+    let same_tenants = tenants.clone();
+    Contest {
+        name: format!("look-up, {n_cells} cells, {n_tenants} tenants"),
+        ours: alone(move |run| {
+            black_box(placement.place(&tenants[run % n_tenants]));
+        }),
+        reference_name: "hash map",
+        reference: alone(move |run| {
+            black_box(map.get(&same_tenants[run % n_tenants]));
+        }),
+        target: Some(1.0),
+    }
+}

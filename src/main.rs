@@ -1,1 +1,55 @@
-fn main() {}
+//! The one command, `cofferdam`: each subcommand is a thin file over the crates that do the work.
+
+mod agent;
+mod backend;
+mod blast_radius;
+mod cell;
+mod check;
+mod demo;
+mod place;
+mod process;
+mod router;
+mod size;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A cell router: shuffle-sharded placement, bulkheads and fleet-wide limits in front of multi-tenant backends.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Router(router::Args),
+    Agent(agent::Args),
+    Backend(backend::Args),
+    Cell(cell::Args),
+    Check(check::Args),
+    Place(place::Args),
+    BlastRadius(blast_radius::Args),
+    Size(size::Args),
+    Demo(demo::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Router(args) => router::run(args),
+        Command::Agent(args) => agent::run(args),
+        Command::Backend(args) => backend::run(args),
+        Command::Cell(args) => cell::run(args),
+        Command::Check(args) => check::run(args),
+        Command::Place(args) => place::run(args),
+        Command::BlastRadius(args) => blast_radius::run(args),
+        Command::Size(args) => size::run(args),
+        Command::Demo(args) => demo::run(args),
+    };
+    done.unwrap_or_else(|error| process::complain(&error))
+}

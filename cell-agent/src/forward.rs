@@ -121,7 +121,7 @@ async fn send(lease: Lease, head: Head<'_>, body: &ReplayBody) -> Result<Respons
     lease.send(head, body).await.map_err(|fault| match fault {
         SendFault::Unsent => Fault::Unread,
         SendFault::Lost(error) => Fault::Lost(error),
-        SendFault::Malformed(error) => Fault::Malformed(Some(error)),
+        SendFault::Malformed(error) => Fault::Malformed(error),
         SendFault::RequestBody(_) if body.too_large() => Fault::BodyTooLarge,
         SendFault::RequestBody(error) if is_idle(&error) => Fault::BodyIdle,
         SendFault::RequestBody(error) => Fault::BodyBroken(error),

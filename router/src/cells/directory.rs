@@ -63,9 +63,9 @@ impl Cell {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Takes note of an answer, and of the load report that came with it.
-    pub(crate) fn note_answer(&self, report: Option<http::HeaderValue>, now: Instant) {
-        if self.health.note_answer() {
+    /// Takes note of an answer, of the load report that came with it, and of whether the cell `takes_work`.
+    pub(crate) fn note_answer(&self, report: Option<http::HeaderValue>, takes_work: bool, now: Instant) {
+        if takes_work && self.health.note_answer() {
             tracing::info!(cell = %self.id, "cell answers again");
         }
         if let Some(report) = report {
@@ -147,5 +147,24 @@ impl Collector for Directory {
         gauge("cofferdam_router_cell_saturation", "The saturation that the cell last reported", &saturation)?;
         let age = |cell: &Cell| cell.reported(now).map(|reported| reported.age.as_secs_f64());
         gauge("cofferdam_router_cell_report_age_seconds", "The age of the cell's last report", &age)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_cell_that_answers_that_it_has_no_room_stays_down() {
+        let text = "fleet: f\ncells: [{ id: a, url: 'http://a:1', probe: 'http://a:2' }]\nplacement: { shard_size: 1 }\n";
+        let fleet = fleet::Fleet::parse(text, Path::new(".")).unwrap().fleet;
+        let (cell, now) = (Cell::new(&fleet.cells[0]), Instant::now());
+        cell.note_fault(&"refused", now);
+        cell.note_answer(None, false, now);
+        assert!(!cell.health.is_up(now));
+        cell.note_answer(None, true, now);
+        assert!(cell.health.is_up(now));
     }
 }

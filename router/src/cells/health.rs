@@ -1,6 +1,7 @@
 //! Whether a cell is believed to be up. A belief orders the cells of a shard; it never removes one.
 //!
-//! A cell goes down by a connect that failed, or by two failed probes in a row; it comes up by any answer or probe.
+//! A cell goes down by a connect that failed, or by two failed probes in a row; it comes up by a good probe, or by
+//! any answer but one that the cell has no room.
 //! Without a probe the belief expires, since only traffic could tell otherwise.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -43,7 +44,7 @@ impl Health {
         was_up
     }
 
-    /// The cell answered, whatever it said. Answers whether the belief changed.
+    /// The cell answered, and takes work. Answers whether the belief changed.
     pub(crate) fn note_answer(&self) -> bool {
         // The common case only reads, so that workers do not fight over the line.
         if self.down_since.load(Ordering::Relaxed) == 0 {

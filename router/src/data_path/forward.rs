@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use cofferdam_model::{CellIndex, CellReason, Hop, headers};
 use cofferdam_proxy::replay::ReplayBody;
-use cofferdam_proxy::upstream::{SendFault, UpstreamBody};
+use cofferdam_proxy::upstream::{ConnectFault, SendFault, UpstreamBody};
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, Response};
 use http_body::Body;
@@ -159,14 +159,17 @@ impl Exchange<'_> {
         let upstream = &self.view.upstreams[cell.get()];
         let lease = if fresh { upstream.connect().await } else { upstream.lease().await };
         let lease = lease.map_err(|fault| {
-            on_cell.cell().note_fault(&fault, Instant::now());
+            // Our own bound says nothing of the cell.
+            if !matches!(fault, ConnectFault::Full(_)) {
+                on_cell.cell().note_fault(&fault, Instant::now());
+            }
             Fault::Connect
         })?;
         let reused = lease.reused();
         match lease.send(outgoing.head(), self.body).await {
             Ok(response) => {
                 let report = response.headers().get(headers::LOAD).cloned();
-                on_cell.cell().note_answer(report, Instant::now());
+                on_cell.cell().note_answer(report, takes_work(&response), Instant::now());
                 Ok(response)
             }
             Err(SendFault::Unsent) => Err(Fault::Unsent),
@@ -181,6 +184,9 @@ impl Exchange<'_> {
         if self.body.too_large() {
             return Rejection::new(Reason::BodyTooLarge, "the body exceeds what this router takes");
         }
+        if self.body.stood_still() {
+            return Rejection::new(Reason::BodyIdle, "nothing came of the body for too long");
+        }
         match failed.fault {
             Fault::Refused(reason) => refusal(reason, failed.retry_after),
             Fault::Connect | Fault::Unsent => {
@@ -194,6 +200,11 @@ impl Exchange<'_> {
             Fault::RequestBody => Rejection::new(Reason::BodyBroken, "the request's body ended early"),
         }
     }
+}
+
+/// Whether a cell's answer shows that it takes work: one that leaves, or whose backend is gone, answers as well.
+fn takes_work(response: &Response<UpstreamBody>) -> bool {
+    response.headers().get(headers::REFUSED).is_none_or(|reason| reason != CellReason::Cell.as_str())
 }
 
 /// Tells an agent's own refusal from a backend's answer.

@@ -83,10 +83,11 @@ impl DataPath {
             Ok(identified) => identified,
             Err(rejection) => return closing.reject(rejection),
         };
+        let class = identified.route.class;
         let body = ReplayBody::new(body, self.body);
         let outgoing = match self.outgoing(head, &body, snapshot, peer) {
             Ok(outgoing) => outgoing,
-            Err(rejection) => return closing.reject(rejection),
+            Err(rejection) => return closing.turn_away(rejection, &identified, &self.limits),
         };
         let admitted = match admit::admit(identified, &self.limits, closing.arrived).await {
             Ok(admitted) => admitted,
@@ -95,7 +96,9 @@ impl DataPath {
         let placed = place::place(admitted, snapshot);
         let chosen = choose::choose(placed, &snapshot.cells);
         let exchange = forward::Exchange { view, metrics: &self.metrics, body: &body };
+        let waiting = closing.waits(class);
         let forwarded = forward::forward(chosen, outgoing, exchange).await;
+        waiting.over();
         closing.release(forwarded)
     }
 

@@ -23,8 +23,10 @@ pub(crate) enum Reason {
     Loop,
     /// The body is larger than it may be.
     BodyTooLarge,
-    /// The client's own body broke off, or was silent for too long.
+    /// The client's own body broke off.
     BodyBroken,
+    /// The client sent nothing of its body for too long.
+    BodyIdle,
     /// No source names a tenant.
     NoTenant,
     /// What should be a tenant's id is none.
@@ -75,6 +77,7 @@ impl Reason {
             Self::Loop => "loop",
             Self::BodyTooLarge => "body_too_large",
             Self::BodyBroken => "body_broken",
+            Self::BodyIdle => "body_idle",
             Self::NoTenant => "no_tenant",
             Self::BadTenant => "bad_tenant",
             Self::TenantsDiffer => "tenants_differ",
@@ -102,6 +105,7 @@ impl Reason {
             Self::Loop => (StatusCode::LOOP_DETECTED, "The request has passed here before"),
             Self::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
             Self::BodyBroken => (StatusCode::BAD_REQUEST, "The body ended early"),
+            Self::BodyIdle => (StatusCode::REQUEST_TIMEOUT, "The body stood still"),
             Self::NoTenant => (StatusCode::BAD_REQUEST, "The request names no tenant"),
             Self::BadTenant => (StatusCode::BAD_REQUEST, "The tenant id is malformed"),
             Self::TenantsDiffer => (StatusCode::BAD_REQUEST, "The request names more than one tenant"),

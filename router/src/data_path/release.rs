@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cofferdam_fleet::ClassIndex;
-use cofferdam_limits::{Permit, Wait};
-use cofferdam_model::{CellIndex, headers};
+use cofferdam_limits::{Limits, Permit, Wait};
+use cofferdam_model::{CellIndex, Level, headers};
 use cofferdam_proxy::fields;
 use cofferdam_proxy::guard::{End, Guarded, OnEnd};
 use cofferdam_proxy::payload::Payload;
 use cofferdam_proxy::upstream::UpstreamBody;
-use http::Response;
 use http::header::{ALLOW, HeaderValue};
+use http::{Response, Version};
 
 use super::admit::NotAdmitted;
 use super::forward::{Answer, Forwarded};
+use super::identify::Identified;
 use super::limit_fields;
 use super::metrics::Metrics;
 use super::outcome::Outcome;
@@ -42,6 +43,10 @@ struct Held {
     outcome: Outcome,
 }
 
+/// A request that has no answer yet. Dropping it means that its client went away.
+#[derive(Debug)]
+pub(super) struct Waiting(Option<Held>);
+
 /// What every answer of one request is made with.
 #[derive(Clone, Copy)]
 pub(super) struct Closing<'a> {
@@ -63,6 +68,27 @@ impl Closing<'_> {
     /// The answer for a request that was refused before it had a tenant, and so holds nothing.
     pub(super) fn reject(self, rejection: Rejection) -> Response<Reply> {
         self.own_answer(rejection, InFlight::default())
+    }
+
+    /// The answer for a request whose tenant is known, and that was refused before its limits were asked.
+    pub(super) fn turn_away(
+        self,
+        rejection: Rejection,
+        identified: &Identified<'_>,
+        limits: &Limits,
+    ) -> Response<Reply> {
+        let held = self.hold(None, identified.route.class, rejection.reason.outcome());
+        let mut response = self.own_answer(rejection, InFlight(Some(held)));
+        if let Some(policy) = identified.plan.levels.get(Level::Tenant) {
+            let standing = limits.look(&identified.tenant, policy);
+            limit_fields::set(response.headers_mut(), identified.plan, &standing, None);
+        }
+        response
+    }
+
+    /// Counts the request as given up by its client, unless what is returned is told that there is an answer.
+    pub(super) fn waits(self, class: ClassIndex) -> Waiting {
+        Waiting(Some(self.hold(None, class, Outcome::ClientGone)))
     }
 
     /// The answer for a request that its limits refused.
@@ -115,7 +141,8 @@ impl Closing<'_> {
 
 /// A cell's answer as the client may see it.
 fn relay(mut response: Response<UpstreamBody>) -> Response<UpstreamBody> {
-    let version = response.version();
+    // The version is each connection's own; Via keeps the cell's.
+    let version = std::mem::replace(response.version_mut(), Version::HTTP_11);
     let map = response.headers_mut();
     fields::strip_hop_by_hop(map);
     fields::strip_where(map, headers::is_internal);
@@ -126,11 +153,33 @@ fn relay(mut response: Response<UpstreamBody>) -> Response<UpstreamBody> {
 impl OnEnd for InFlight {
     fn on_end(self, end: End, _bytes: u64) {
         let Some(held) = self.0 else { return };
-        let outcome = held.outcome.after(end);
-        let cell = held.on_cell.as_ref().map(|(_, cell)| *cell);
-        held.view.counters.ended(held.class, cell, outcome, held.arrived.elapsed());
-        if let Some((permit, reached)) = held.permit {
+        // Whether our own words were read, which HEAD asks not to be sent, changes nothing about what became of it.
+        let outcome = if held.on_cell.is_some() { held.outcome.after(end) } else { held.outcome };
+        held.end(outcome);
+    }
+}
+
+impl Held {
+    fn end(self, outcome: Outcome) {
+        let cell = self.on_cell.as_ref().map(|(_, cell)| *cell);
+        self.view.counters.ended(self.class, cell, outcome, self.arrived.elapsed());
+        if let Some((permit, reached)) = self.permit {
             permit.release(outcome.for_permit(reached));
+        }
+    }
+}
+
+impl Waiting {
+    /// There is an answer, which counts instead.
+    pub(super) fn over(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(held) = self.0.take() {
+            held.end(Outcome::ClientGone);
         }
     }
 }

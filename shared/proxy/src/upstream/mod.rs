@@ -12,8 +12,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, Response, Uri, Version};
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -23,6 +25,9 @@ pub use self::body::{UpstreamBody, UpstreamBodyError};
 pub use self::limits::UpstreamLimits;
 use self::pool::{Pool, Pooled};
 use crate::replay::ReplayBody;
+
+/// The longest that an idle connection may take to become ready.
+const READY: Duration = Duration::from_millis(10);
 
 /// A request's head as it goes upstream, in origin form; `fields` has a Host.
 #[derive(Debug, Clone, Copy)]
@@ -58,9 +63,9 @@ pub enum SendFault {
     /// The connection died before an answer; the request may have been executed.
     #[error("connection lost before an answer")]
     Lost(#[source] hyper::Error),
-    /// The other side answered with something that is not HTTP.
+    /// The other side answered with something that is not HTTP, or not what an answer may be.
     #[error("answer is not valid HTTP")]
-    Malformed(#[source] hyper::Error),
+    Malformed(#[source] Option<hyper::Error>),
     /// The request's own body failed: the client's doing.
     #[error("request body failed")]
     RequestBody(#[source] hyper::Error),
@@ -97,8 +102,9 @@ impl Upstream {
     /// A connection: an idle one where there is one, else a new one.
     pub async fn lease(&self) -> Result<Lease, ConnectFault> {
         while let Some(mut connection) = self.pool.take() {
-            // An answer that just ended leaves its connection one turn of its task away from ready.
-            if connection.sender.ready().await.is_ok() {
+            // An answer that just ended leaves its connection one turn of its task away from ready. One that came
+            // before its request was taken in leaves it stuck, for as long as the other side likes.
+            if timeout(READY, connection.sender.ready()).await.is_ok_and(|ready| ready.is_ok()) {
                 return Ok(self.leased(connection, true));
             }
         }
@@ -147,7 +153,8 @@ impl Lease {
         *request.version_mut() = Version::HTTP_11;
         *request.headers_mut() = head.fields.clone();
         match self.connection.sender.try_send_request(request).await {
-            Ok(response) => {
+            Ok(mut response) => {
+                check(&mut response)?;
                 let (parts, incoming) = response.into_parts();
                 let back = (self.pool, self.connection);
                 let body = UpstreamBody::new(incoming, back, body.clone(), self.limits.body_idle);
@@ -161,9 +168,25 @@ impl Lease {
     }
 }
 
+/// What hyper lets pass. An interim answer cannot be the last, since nothing was upgraded. A length beside a transfer
+/// coding is dropped, since the coding frames the body (RFC 9112 section 6.3); a coding other than chunked would be
+/// taken off the head and left on the body.
+fn check(response: &mut Response<Incoming>) -> Result<(), SendFault> {
+    if response.status().is_informational() {
+        return Err(SendFault::Malformed(None));
+    }
+    let mut codings = response.headers().get_all(TRANSFER_ENCODING).iter();
+    let Some(coding) = codings.next() else { return Ok(()) };
+    if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
+        return Err(SendFault::Malformed(None));
+    }
+    response.headers_mut().remove(CONTENT_LENGTH);
+    Ok(())
+}
+
 fn classify(error: hyper::Error) -> SendFault {
     if error.is_parse() {
-        SendFault::Malformed(error)
+        SendFault::Malformed(Some(error))
     } else if error.is_user() {
         SendFault::RequestBody(error)
     } else {

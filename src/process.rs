@@ -1,0 +1,104 @@
+//! What every long-running subcommand shares: logging, the runtime of the control thread, signals, and how a process
+//! says that it cannot go on. Nothing here knows what the process does.
+
+use std::future::Future;
+use std::io::Read;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use cofferdam_telemetry::logs;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The exit code for bad input, as in BSD's sysexits it stays apart from a failure at run time.
+pub(crate) const BAD_INPUT: u8 = 2;
+
+/// Flags of every long-running subcommand.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ProcessArgs {
+    /// What to log: a level, or target=level entries with commas
+    #[arg(long, env = "COFFERDAM_LOG", default_value = "info")]
+    log: String,
+
+    /// How a log line looks: text or json
+    #[arg(long, env = "COFFERDAM_LOG_FORMAT", default_value = "text")]
+    log_format: logs::Format,
+
+    /// Leave in good order when standard input closes, so that no process outlives the one that started it
+    #[arg(long)]
+    until_stdin_closes: bool,
+}
+
+/// What a process is told from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Read the configuration again.
+    Reload,
+    /// Leave in good order.
+    Leave,
+}
+
+/// Signals, and the end of standard input, as one stream of what the process is told.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    hangup: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+    stdin_closed: tokio::sync::oneshot::Receiver<()>,
+}
+
+impl ProcessArgs {
+    /// Sets up logging and runs `main` on a runtime for control, one thread.
+    pub(crate) fn run<F>(&self, main: impl FnOnce(Signals) -> F) -> anyhow::Result<ExitCode>
+    where
+        F: Future<Output = anyhow::Result<()>>,
+    {
+        logs::init(self.log_format, &self.log)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let done = runtime.block_on(async {
+            let signals = Signals::new(self.until_stdin_closes)?;
+            main(signals).await
+        });
+        // Whatever still blocks on this runtime's pool must not hold up the end, a bad one included.
+        runtime.shutdown_background();
+        done.map(|()| ExitCode::SUCCESS)
+    }
+}
+
+impl Signals {
+    fn new(until_stdin_closes: bool) -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("could not listen for signals");
+        let (closed, stdin_closed) = tokio::sync::oneshot::channel();
+        if until_stdin_closes {
+            std::thread::spawn(move || {
+                let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
+                let _ = closed.send(());
+            });
+        } else {
+            // The sender has to live as long as the process, or the receiver would see it go.
+            std::mem::forget(closed);
+        }
+        Ok(Self {
+            hangup: listen(SignalKind::hangup())?,
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            stdin_closed,
+        })
+    }
+
+    /// The next thing that the process is told.
+    pub(crate) async fn next(&mut self) -> Told {
+        tokio::select! {
+            _ = self.hangup.recv() => Told::Reload,
+            _ = self.terminate.recv() => Told::Leave,
+            _ = self.interrupt.recv() => Told::Leave,
+            _ = &mut self.stdin_closed => Told::Leave,
+        }
+    }
+}
+
+/// Prints why the command cannot go on, and what its exit code is.
+#[expect(clippy::print_stderr, reason = "a command speaks to its user")]
+pub(crate) fn complain(error: &anyhow::Error) -> ExitCode {
+    eprintln!("cofferdam: {error:#}");
+    if error.is::<cofferdam_fleet::FleetError>() { ExitCode::from(BAD_INPUT) } else { ExitCode::FAILURE }
+}

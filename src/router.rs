@@ -1,0 +1,96 @@
+//! `cofferdam router`: flags, sockets and signals around the router crate.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use cofferdam_fleet::Fleet;
+use cofferdam_proxy::{listen, workers};
+use cofferdam_router::{Listeners, Router, Settings};
+
+use crate::process::{ProcessArgs, Signals, Told};
+
+/// Run a router: SIGHUP reloads the fleet file, SIGTERM drains
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The fleet file
+    #[arg(long, env = "COFFERDAM_FLEET")]
+    fleet: PathBuf,
+
+    /// Where clients are served
+    #[arg(long, env = "COFFERDAM_LISTEN", default_value = "127.0.0.1:7000")]
+    listen: SocketAddr,
+
+    /// Where operators ask; keep it on loopback
+    #[arg(long, env = "COFFERDAM_ADMIN", default_value = "127.0.0.1:7001")]
+    admin: SocketAddr,
+
+    /// Where /healthz, /readyz and /metrics are
+    #[arg(long, env = "COFFERDAM_PROBE_LISTEN", default_value = "127.0.0.1:7002")]
+    probe_listen: SocketAddr,
+
+    /// How many workers serve clients; default: one for each core
+    #[arg(long, env = "COFFERDAM_WORKERS", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: Option<u16>,
+
+    /// How long readiness is off before nothing new is accepted
+    #[arg(long, env = "COFFERDAM_DRAIN_GRACE", default_value = "0s", value_parser = humantime::parse_duration)]
+    drain_grace: Duration,
+
+    /// How long what is in flight may still take after that
+    #[arg(long, env = "COFFERDAM_DRAIN_DEADLINE", default_value = "30s", value_parser = humantime::parse_duration)]
+    drain_deadline: Duration,
+
+    #[command(flatten)]
+    process: ProcessArgs,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let fleet = Fleet::load(&args.fleet)?.fleet;
+    args.process.run(|signals| serve(&args, fleet, signals))
+}
+
+async fn serve(args: &Args, fleet: Fleet, mut signals: Signals) -> anyhow::Result<()> {
+    let n_workers = args.workers.map_or_else(workers::default_count, usize::from);
+    let bind = |address| listen::one(address).with_context(|| format!("could not listen on {address}"));
+    let listeners = Listeners {
+        data: listen::shared(args.listen, n_workers)
+            .with_context(|| format!("could not listen on {}", args.listen))?,
+        admin: Some(bind(args.admin)?),
+        probes: Some(bind(args.probe_listen)?),
+    };
+    let settings = Settings {
+        drain_grace: args.drain_grace,
+        drain_deadline: args.drain_deadline,
+        ..Settings::default()
+    };
+    let (name, revision) = (fleet.name.clone(), fleet.revision);
+    let router = Router::start(fleet, settings, listeners)?;
+    tracing::info!(fleet = %name, %revision, listen = %args.listen, workers = n_workers, "router serves");
+    while signals.next().await == Told::Reload {
+        reload(&router, &args.fleet);
+    }
+    tracing::info!("router drains");
+    router.shutdown().await;
+    Ok(())
+}
+
+/// A file that cannot be used changes nothing, and says why.
+fn reload(router: &Router, path: &Path) {
+    let done = Fleet::load(path).map_err(|error| {
+        router.reload_failed(error.to_string());
+        error.to_string()
+    });
+    let done = done.and_then(|loaded| {
+        let revision = loaded.fleet.revision;
+        router.reload(loaded.fleet).map(|()| revision).map_err(|error| error.to_string())
+    });
+    match done {
+        Ok(revision) => tracing::info!(%revision, "fleet file taken"),
+        Err(error) => {
+            tracing::error!(%error, file = %path.display(), "fleet file not taken: the old one goes on")
+        }
+    }
+}

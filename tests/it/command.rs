@@ -1,0 +1,124 @@
+//! The command as its users call it: outputs, messages and exit codes.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::processes::run;
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/examples/fleet.yaml");
+
+/// Checks a fleet file's text: the exit code, and what was printed.
+fn check(text: &str) -> (i32, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fleet.yaml");
+    std::fs::write(&file, text).unwrap();
+    check_file(&file)
+}
+
+fn check_file(file: &Path) -> (i32, String) {
+    let output = run(&["check", "--fleet", file.to_str().unwrap()]);
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap(), String::from_utf8(printed).unwrap())
+}
+
+fn json_of(arguments: &[&str]) -> Value {
+    let output = run(arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+const TWO_CELLS: &str = "fleet: f\ncells: [{ id: a, url: 'http://a:1' }, { id: b, url: 'http://b:1' }]\n";
+
+#[test]
+fn check_takes_the_example_and_the_smallest_file() {
+    let (code, printed) = check_file(Path::new(EXAMPLE));
+    assert_eq!(code, 0, "{printed}");
+    assert!(
+        printed.contains("fleet acme-prod at revision 42 can be used: 4 cells, 3 plans, 6 routes, 4 classes")
+    );
+    assert_eq!(check(TWO_CELLS).0, 0);
+}
+
+#[test]
+fn check_says_what_is_wrong_and_where_and_exits_with_2() {
+    // P55: a queue without a bound.
+    // The caret stands before what is wrong, all on the file's third line.
+    for (rest, key, message) in [
+        ("cell: { max_in_flight: ^x }", "cell.max_in_flight", "\"x\""),
+        ("cell: { classes: { default: { queue: ^-1 } } }", "cell.classes.default.queue", "-1"),
+        ("cell: { classes: { default: { queue: ^unbounded } } }", "cell.classes.default.queue", "unbounded"),
+        ("placement: { shard_size: ^3 }", "placement.shard_size", "shard size 3 exceeds 2 cells"),
+        ("^placment: {}", "placment", "placement"),
+        ("routes: [{ match: { path: / }, class: ^serach }]", "routes[0].class", "serach"),
+        ("placement: { pins: { t: [a, ^c] } }", "placement.pins.t[1]", "c"),
+        ("cell: { max_in_flight: 5, classes: ^{ default: { floor: 9 } } }", "cell.classes", "9"),
+    ] {
+        let (code, printed) = check(&format!("{TWO_CELLS}{}\n", rest.replace('^', "")));
+        assert_eq!(code, 2, "{rest}\n{printed}");
+        let place = format!("fleet.yaml:3:{}: {key}: ", rest.find('^').unwrap() + 1);
+        assert!(printed.contains(&place) && printed.contains(message), "{rest}\n{printed}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_or_not_yaml_exits_with_2() {
+    let (code, printed) = check_file(Path::new("nowhere/fleet.yaml"));
+    assert_eq!(code, 2);
+    assert!(printed.contains("nowhere/fleet.yaml: "), "{printed}");
+    assert_eq!(check("fleet: [\n").0, 2);
+    let router = run(&["router", "--fleet", "nowhere/fleet.yaml"]);
+    assert_eq!(router.status.code(), Some(2));
+}
+
+#[test]
+fn an_agent_for_a_cell_that_the_file_lacks_exits_with_2() {
+    let output = run(&["cell", "--fleet", EXAMPLE, "--cell", "cell-z", "--listen", "127.0.0.1:0"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cell-z"));
+}
+
+#[test]
+fn place_prints_slot_shard_and_reason() {
+    let rows = json_of(&["place", "--fleet", EXAMPLE, "--output", "json", "bigcorp", "acme"]);
+    assert_eq!(rows[0]["tenant"], "bigcorp");
+    assert_eq!((&rows[0]["shard"], &rows[0]["reason"]), (&json!(["cell-c", "cell-d"]), &json!("pin")));
+    assert_eq!(rows[1]["reason"], "slot");
+    assert!(rows[1]["slot"].as_u64().unwrap() < 65_536);
+    let shard: Vec<String> = serde_json::from_value(rows[1]["shard"].clone()).unwrap();
+    assert!(shard.len() == 2 && shard[0] != shard[1] && shard.iter().all(|cell| cell.starts_with("cell-")));
+    let again = json_of(&["place", "--fleet", EXAMPLE, "--output", "json", "bigcorp", "acme"]);
+    assert_eq!(rows, again);
+    let table = String::from_utf8(run(&["place", "--fleet", EXAMPLE, "acme"]).stdout).unwrap();
+    assert!(table.contains("acme") && table.contains(&shard.join(", ")), "{table}");
+    assert!(!run(&["place", "--fleet", EXAMPLE, "NOT A TENANT"]).status.success());
+}
+
+#[test]
+fn blast_radius_prints_pairs_overlap_and_coverage() {
+    // P10
+    let blast =
+        json_of(&["blast-radius", "--cells", "8", "--shard-size", "2", "--bad", "1", "--output", "json"]);
+    assert_eq!(blast["pairs"], 28);
+    let overlap: Vec<f64> = serde_json::from_value(blast["overlap"].clone()).unwrap();
+    assert_eq!(overlap.len(), 3);
+    assert!((overlap.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+    assert!((overlap[2] - 1.0 / 28.0).abs() < 1e-9 && (overlap[0] - 15.0 / 28.0).abs() < 1e-9);
+    assert!((blast["fully_covered"].as_f64().unwrap() - 1.0 / 28.0).abs() < 1e-9);
+    assert!(!run(&["blast-radius", "--cells", "1", "--shard-size", "2"]).status.success());
+}
+
+#[test]
+fn size_prints_places() {
+    // P5, P37
+    for (arguments, places) in [
+        (&["--rate", "10", "--p99", "2s"][..], "26"),
+        (&["--rate", "100", "--p99", "500ms"], "65"),
+        (&["--rate", "1000", "--p99", "10ms"], "13"),
+        (&["--rate", "10", "--p99", "2s", "--buffer", "1"], "20"),
+    ] {
+        let output = run(&[&["size"], arguments].concat());
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(printed.split_whitespace().next(), Some(places), "{arguments:?}");
+    }
+}

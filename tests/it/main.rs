@@ -1,0 +1,26 @@
+//! The whole journey over real sockets: routers and agents in this process, and processes of the command where one has
+//! to die, to be told something, or to be called as its users call it. A test's name states the behaviour.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail where it stands, and say why")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bodies;
+mod command;
+mod drain;
+mod failover;
+mod faults;
+mod framing;
+mod headers;
+mod isolation;
+mod limits;
+mod malformed;
+mod observability;
+mod placement;
+mod processes;
+mod regression;
+mod reload;
+mod retry;
+mod routing;
+mod streaming;

@@ -1,0 +1,122 @@
+//! Processes that die, are told to leave, and read their file again.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::support::eventually;
+use crate::support::files::{PINS, alone, fleet, revision};
+use crate::support::processes::{RealFleet, probe};
+use crate::support::raw::{self, get};
+use crate::support::scripted::{Play, Scripted, ok};
+
+#[tokio::test]
+async fn a_cell_that_is_killed_under_an_idempotent_load_fails_no_request() {
+    let mut fleet = RealFleet::start(4, &["--workers", "2"], |cells| fleet(cells, "")).await;
+    let begun = Instant::now();
+    let mut load = tokio::task::JoinSet::new();
+    for lane in 0..8 {
+        let data = fleet.data;
+        load.spawn(async move {
+            let mut client = raw::Client::connect(data).await;
+            let (mut served, mut failed) = (0_u32, Vec::new());
+            while begun.elapsed() < Duration::from_secs(3) {
+                let path = if served % 4 == 0 { "/slow?ms=20" } else { "/" };
+                let answer = client.ask(get(path, &format!("tenant-{}", lane * 10 + served % 10))).await;
+                if answer.status() != 200 || !answer.whole {
+                    failed.push(answer);
+                }
+                served += 1;
+            }
+            (served, failed)
+        });
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    fleet.cells[0].signal(Signal::KILL);
+    assert!(!fleet.cells[0].end().await.success());
+    let mut served = 0;
+    for (n, failed) in load.join_all().await {
+        assert!(failed.is_empty(), "{failed:?}");
+        served += n;
+    }
+    assert!(served > 300, "{served}");
+    let metrics = crate::support::metrics::scrape(fleet.probes).await;
+    assert!(metrics.sum("cofferdam_router_failed_attempts_total", &["cell=\"cell-a\""]) > 0.0);
+}
+
+#[tokio::test]
+async fn a_terminated_router_turns_unready_finishes_and_exits_with_0() {
+    let cell = Scripted::start(|_| Play::Late(Duration::from_millis(1500), ok("late"))).await;
+    let flags = ["--drain-grace", "300ms", "--drain-deadline", "10s"];
+    let mut fleet = RealFleet::start(0, &flags, |_| alone(cell.address, "")).await;
+    let mut client = raw::Client::connect(fleet.data).await;
+    client.send(get("/", "acme")).await;
+    eventually("the request to reach the cell", async || (cell.seen().len() == 1).then_some(())).await;
+    fleet.router.signal(Signal::TERM);
+    eventually("readiness to turn", async || (probe(fleet.probes, "/readyz").await == 503).then_some(()))
+        .await;
+    assert_eq!(client.answer().await.text(), "late");
+    assert_eq!(fleet.router.end().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn every_process_leaves_when_its_standard_input_closes() {
+    let mut fleet = RealFleet::start(2, &[], |cells| fleet(cells, PINS)).await;
+    assert_eq!(raw::ask(fleet.data, get("/", "acme")).await.status(), 200);
+    for cell in &mut fleet.cells {
+        cell.close_stdin();
+    }
+    fleet.router.close_stdin();
+    for process in fleet.cells.iter_mut().chain([&mut fleet.router]) {
+        assert_eq!(process.end().await.code(), Some(0));
+    }
+}
+
+#[tokio::test]
+async fn a_hangup_takes_the_new_file_and_a_bad_one_changes_nothing_and_says_why() {
+    let (a, b) = (Scripted::named("a").await, Scripted::named("b").await);
+    let cells = [a.address, b.address];
+    let fleet = RealFleet::start(0, &[], |_| revision(1, &cells, PINS)).await;
+    let admin = async || -> serde_json::Value {
+        let answer = raw::ask(fleet.admin, "GET /fleet HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        serde_json::from_slice(&answer.body).unwrap()
+    };
+    assert_eq!(raw::ask(fleet.data, get("/", "acme")).await.text(), "a");
+    fleet.write(&revision(2, &[b.address, a.address], PINS));
+    fleet.router.signal(Signal::HUP);
+    eventually("revision 2", async || (admin().await["revision"] == 2).then_some(())).await;
+    assert_eq!(raw::ask(fleet.data, get("/", "acme")).await.text(), "b");
+    for (text, why) in [
+        (revision(3, &cells, "cell: { max_in_flight: many }\n"), "cell.max_in_flight"),
+        (revision(1, &cells, PINS), "revision 1 is below 2"),
+        ("fleet: [".to_owned(), "fleet.yaml"),
+    ] {
+        fleet.write(&text);
+        fleet.router.signal(Signal::HUP);
+        let refused = async || {
+            admin().await["last_reload_error"].as_str().is_some_and(|error| error.contains(why)).then_some(())
+        };
+        eventually(why, refused).await;
+        assert_eq!(admin().await["revision"], 2);
+        assert_eq!(raw::ask(fleet.data, get("/", "acme")).await.text(), "b");
+    }
+    assert!(fleet.router.log().contains("the old one goes on"));
+}
+
+#[tokio::test]
+async fn a_terminated_cell_turns_its_router_away_before_it_leaves() {
+    let mut fleet = RealFleet::start(2, &[], |cells| fleet(cells, PINS)).await;
+    let mut client = raw::Client::connect(fleet.data).await;
+    assert!(client.ask(get("/", "acme")).await.text().contains("\"backend\":\"cell-a\""));
+    fleet.cells[0].signal(Signal::TERM);
+    let begun = Instant::now();
+    while fleet.cells[0].ended().is_none() {
+        let answer = client.ask(get("/", "acme")).await;
+        assert_eq!(answer.status(), 200, "{answer:?}");
+        assert!(begun.elapsed() < Duration::from_secs(15));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(client.ask(get("/", "acme")).await.text().contains("\"backend\":\"cell-b\""));
+    assert_eq!(fleet.cells[0].end().await.code(), Some(0));
+    assert_eq!(fleet.addresses.len(), 2);
+}

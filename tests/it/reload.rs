@@ -1,0 +1,104 @@
+//! A new fleet file replaces the old one whole, or changes nothing and says why.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::support::files::{PINS, alone, revision};
+use crate::support::raw::{self, get};
+use crate::support::routers::TestRouter;
+use crate::support::scripted::{Play, Scripted, ok};
+
+#[tokio::test]
+async fn a_higher_revision_moves_tenants_and_a_request_in_flight_ends_where_it_is() {
+    let slow = Scripted::start(|_| Play::Late(std::time::Duration::from_millis(400), ok("old"))).await;
+    let new = Scripted::named("new").await;
+    let router = TestRouter::start(&revision(1, &[slow.address, new.address], PINS));
+    let mut client = raw::Client::connect(router.data).await;
+    client.send(get("/", "acme")).await;
+    router.in_flight(1).await;
+    router.reload(&revision(2, &[new.address, slow.address], PINS)).unwrap();
+    assert_eq!(router.ask(get("/", "acme")).await.text(), "new");
+    assert_eq!(client.answer().await.text(), "old");
+    assert_eq!(client.ask(get("/", "acme")).await.text(), "new");
+    assert_eq!(router.admin("/fleet").await["revision"], 2);
+    assert_eq!(new.seen()[0].head.field("cofferdam-revision"), Some("2"));
+    router.idle().await;
+}
+
+#[tokio::test]
+async fn what_may_not_follow_changes_nothing_and_says_why() {
+    let (a, b) = (Scripted::named("a").await, Scripted::named("b").await);
+    let router = TestRouter::start(&revision(5, &[a.address, b.address], PINS));
+    let other_pins = "placement: { pins: { acme: [cell-b, cell-a] } }\n";
+    let other_fleet = revision(6, &[a.address, b.address], PINS).replace("fleet: test", "fleet: other");
+    for (text, why) in [
+        (revision(4, &[a.address, b.address], PINS), "revision 4 is below 5, which runs"),
+        (revision(5, &[a.address, b.address], other_pins), "raise the revision"),
+        (other_fleet, "fleet other is not test, which runs"),
+    ] {
+        let error = router.reload(&text).unwrap_err();
+        assert!(error.contains(why), "{error}");
+        let fleet = router.admin("/fleet").await;
+        assert_eq!(
+            (fleet["revision"].as_u64(), fleet["last_reload_error"].as_str()),
+            (Some(5), Some(error.as_str()))
+        );
+        assert_eq!(router.ask(get("/", "acme")).await.text(), "a");
+    }
+    router.reload(&revision(6, &[a.address, b.address], other_pins)).unwrap();
+    assert_eq!(router.admin("/fleet").await["last_reload_error"], serde_json::Value::Null);
+    assert_eq!(router.ask(get("/", "acme")).await.text(), "b");
+}
+
+#[tokio::test]
+async fn the_same_revision_may_change_what_is_no_placement() {
+    let cell = Scripted::named("cell").await;
+    let text = |in_flight: u32| {
+        let plan = format!("plans: {{ p: {{ sustained: 1/s, burst: 9, max_in_flight: {in_flight} }} }}\n");
+        alone(cell.address, &format!("{plan}tenant: {{ unknown: p }}\n"))
+    };
+    let router = TestRouter::start(&text(3));
+    router.reload(&text(4)).unwrap();
+    let answer = router.ask(get("/", "acme")).await;
+    assert!(answer.field("ratelimit-policy").unwrap().contains("\"conc\";q=4"));
+}
+
+#[tokio::test]
+async fn fifty_reloads_under_load_fail_no_request() {
+    let (a, b) = (Scripted::named("a").await, Scripted::named("b").await);
+    let text = |n: u64| {
+        // Addresses, pins and classes change with every revision.
+        let (cells, pins) = match n % 3 {
+            0 => ([a.address, b.address], PINS),
+            1 => ([b.address, a.address], PINS),
+            _ => ([a.address, b.address], "cell: { classes: { more: {}, default: {} } }\n"),
+        };
+        revision(n, &cells, pins)
+    };
+    let router = TestRouter::start(&text(1));
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut load = tokio::task::JoinSet::new();
+    for n in 0..4 {
+        let (data, stop) = (router.data, Arc::clone(&stop));
+        load.spawn(async move {
+            let mut client = raw::Client::connect(data).await;
+            let mut served = 0;
+            while !stop.load(Ordering::SeqCst) {
+                let tenant = ["acme", "globex", "initech", "hooli"][(n + served) % 4];
+                let answer = client.ask(get("/", tenant)).await;
+                assert_eq!(answer.status(), 200, "{answer:?}");
+                served += 1;
+            }
+            served
+        });
+    }
+    for n in 2..=51 {
+        router.reload(&text(n)).unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    stop.store(true, Ordering::SeqCst);
+    let served: usize = load.join_all().await.into_iter().sum();
+    assert!(served > 200, "{served}");
+    assert_eq!(router.admin("/fleet").await["revision"], 51);
+    router.idle().await;
+}

@@ -1,0 +1,160 @@
+//! Whose request is it, and which cell serves it?
+
+use crate::support::files::{PINS, fleet};
+use crate::support::raw::{self, get, with_fields};
+use crate::support::routers::TestRouter;
+use crate::support::scripted::Scripted;
+
+/// Header, host and path sources; the header must agree with what decides.
+const SOURCES: &str = r#"
+tenant:
+  from:
+    - host: { pattern: "{tenant}.app.example", reserved: [www] }
+    - path: { pattern: "/t/{tenant}" }
+    - header: { name: x-tenant-id, must_agree: true }
+"#;
+
+/// Nobody on loopback is trusted with the header.
+const STRANGERS: &str = r#"
+tenant:
+  from:
+    - header: { name: x-tenant-id, trusted: [10.0.0.0/8] }
+    - host: { pattern: "{tenant}.app.example" }
+"#;
+
+struct Cells {
+    router: TestRouter,
+    a: Scripted,
+    b: Scripted,
+}
+
+async fn start(rest: &str) -> Cells {
+    let (a, b) = (Scripted::named("cell-a").await, Scripted::named("cell-b").await);
+    let router = TestRouter::start(&fleet(&[a.address, b.address], &format!("{PINS}{rest}")));
+    Cells { router, a, b }
+}
+
+fn hosted(host: &str, path: &str, fields: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n{fields}\r\n")
+}
+
+#[tokio::test]
+async fn each_tenant_is_served_by_its_home_cell() {
+    // P24
+    let cells = start("").await;
+    for _ in 0..3 {
+        assert_eq!(cells.router.ask(get("/", "acme")).await.text(), "cell-a");
+        assert_eq!(cells.router.ask(get("/", "globex")).await.text(), "cell-b");
+    }
+    assert_eq!((cells.a.seen().len(), cells.b.seen().len()), (3, 3));
+    assert_eq!(cells.a.seen()[0].head.field("cofferdam-tenant"), Some("acme"));
+}
+
+#[tokio::test]
+async fn host_path_and_header_each_name_a_tenant() {
+    let cells = start(SOURCES).await;
+    for (request, cell) in [
+        (hosted("acme.app.example", "/", ""), "cell-a"),
+        (hosted("globex.APP.example:8080", "/", ""), "cell-b"),
+        (hosted("www.app.example", "/t/globex/x", ""), "cell-b"),
+        (hosted("test.example", "/t/acme", ""), "cell-a"),
+        (hosted("test.example", "/t/acme?q=/t/globex", ""), "cell-a"),
+        (hosted("test.example", "/", "x-tenant-id: globex\r\n"), "cell-b"),
+    ] {
+        let answer = cells.router.ask(&request).await;
+        assert_eq!((answer.status(), answer.text().as_str()), (200, cell), "{request}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_source_that_is_present_decides_and_must_agree_is_checked() {
+    let cells = start(SOURCES).await;
+    let answer = cells.router.ask(hosted("acme.app.example", "/t/globex", "")).await;
+    assert_eq!(answer.text(), "cell-a");
+    let agreeing = hosted("acme.app.example", "/", "x-tenant-id: acme\r\n");
+    assert_eq!(cells.router.ask(agreeing).await.status(), 200);
+    let differing = hosted("acme.app.example", "/", "x-tenant-id: globex\r\n");
+    let answer = cells.router.ask(differing).await;
+    assert_eq!((answer.status(), answer.problem().as_str()), (400, "tenants_differ"));
+    let twice = hosted("test.example", "/", "x-tenant-id: acme\r\nx-tenant-id: acme\r\n");
+    assert_eq!(cells.router.ask(twice).await.status(), 400);
+}
+
+#[tokio::test]
+async fn a_tenant_header_from_a_peer_that_is_not_trusted_is_neither_believed_nor_passed_on() {
+    // P39: tenant headers trusted.
+    let cells = start(STRANGERS).await;
+    let answer = cells.router.ask(get("/", "acme")).await;
+    assert_eq!((answer.status(), answer.problem().as_str()), (400, "no_tenant"));
+    let answer = cells.router.ask(hosted("globex.app.example", "/", "x-tenant-id: acme\r\n")).await;
+    assert_eq!(answer.text(), "cell-b");
+    let seen = cells.b.only();
+    assert_eq!(seen.head.field("x-tenant-id"), None);
+    assert_eq!(seen.head.field("cofferdam-tenant"), Some("globex"));
+}
+
+#[tokio::test]
+async fn an_unknown_tenant_is_404_where_the_file_refuses_it() {
+    let plans = "plans: { pro: { sustained: 100/s, burst: 100, max_in_flight: 10 } }\n";
+    let known = format!("{plans}tenant: {{ plan_of: {{ acme: pro }}, unknown: refuse }}\n");
+    let cells = start(&known).await;
+    assert_eq!(cells.router.ask(get("/", "acme")).await.status(), 200);
+    let answer = cells.router.ask(get("/", "globex")).await;
+    assert_eq!((answer.status(), answer.problem().as_str()), (404, "unknown_tenant"));
+    assert_eq!(cells.b.n_connections(), 0);
+}
+
+#[tokio::test]
+async fn a_malformed_id_is_refused_and_never_normalised() {
+    let cells = start("").await;
+    let long = "a".repeat(65);
+    for id in ["", "Acme", "a b", "{acme}", "acme%20", "acme,globex", "a/b", "\u{e9}", long.as_str()] {
+        let answer = cells.router.ask(get("/", id)).await;
+        assert_eq!(answer.status(), 400, "{id:?}: {answer:?}");
+        assert!(["bad_tenant", "no_tenant"].contains(&answer.problem().as_str()), "{id:?}");
+    }
+    assert_eq!(cells.a.n_connections() + cells.b.n_connections(), 0);
+}
+
+#[tokio::test]
+async fn a_tenant_belongs_to_a_request_and_not_to_a_connection() {
+    let cells = start("").await;
+    let mut client = raw::Client::connect(cells.router.data).await;
+    for (tenant, cell) in [("acme", "cell-a"), ("globex", "cell-b"), ("acme", "cell-a")] {
+        assert_eq!(client.ask(get("/", tenant)).await.text(), cell);
+    }
+    // Pipelined, they are answered in order.
+    client.send([get("/", "globex"), get("/", "acme")].concat()).await;
+    assert_eq!(client.answer().await.text(), "cell-b");
+    assert_eq!(client.answer().await.text(), "cell-a");
+}
+
+#[tokio::test]
+async fn connect_and_trace_are_405_and_options_asterisk_is_answered_here() {
+    let cells = start("").await;
+    for request in [
+        with_fields("TRACE", "/", "acme", ""),
+        "CONNECT test.example:443 HTTP/1.1\r\nhost: test.example:443\r\nx-tenant-id: acme\r\n\r\n".to_owned(),
+    ] {
+        let answer = cells.router.ask(&request).await;
+        assert_eq!(answer.status(), 405, "{request}");
+    }
+    let answer = cells.router.ask(with_fields("OPTIONS", "*", "acme", "")).await;
+    assert_eq!(answer.status(), 200);
+    assert!(answer.field("allow").unwrap().contains("GET"));
+    assert_eq!(cells.a.n_connections(), 0);
+}
+
+#[tokio::test]
+async fn the_paths_bytes_go_on_unchanged() {
+    let cells = start("").await;
+    for path in ["/a//b/../%2e%2e/%2F?x=|&y=%zz", "//x", "/%41?", "/;a=b/~'!$&()*+,=:@", "/?a=/../"] {
+        assert_eq!(cells.router.ask(get(path, "acme")).await.status(), 200, "{path}");
+        let seen = cells.a.seen();
+        assert_eq!(seen.last().unwrap().head.second_word(), path);
+    }
+    let absolute = "GET http://other.example:81/x/./y?z HTTP/1.1\r\nhost: lie\r\nx-tenant-id: acme\r\n\r\n";
+    assert_eq!(cells.router.ask(absolute).await.status(), 200);
+    let seen = cells.a.seen().pop().unwrap().head;
+    assert_eq!((seen.second_word(), seen.field("host")), ("/x/./y?z", Some("other.example:81")));
+}

@@ -1,0 +1,106 @@
+//! A router and real agents in this process, in front of backends that are scripted by path.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use cofferdam_agent as agent;
+use cofferdam_model::CellId;
+use cofferdam_proxy::listen;
+
+use super::files::{cell_id, fleet};
+use super::metrics::{Scrape, scrape};
+use super::routers::{TestRouter, parse, settings};
+use super::scripted::{Play, Scripted, ok};
+use super::{ANY, eventually};
+
+/// A router and its cells.
+#[derive(Debug)]
+pub(crate) struct TestFleet {
+    pub(crate) router: TestRouter,
+    pub(crate) cells: Vec<TestCell>,
+}
+
+/// An agent and the backend behind it.
+#[derive(Debug)]
+pub(crate) struct TestCell {
+    pub(crate) backend: Scripted,
+    pub(crate) probes: SocketAddr,
+    _agent: agent::Running,
+}
+
+impl TestFleet {
+    /// A fleet of two cells with these further sections in its file.
+    pub(crate) async fn start(rest: &str) -> Self {
+        Self::with(rest, false).await
+    }
+
+    /// The same, with the cells' probes in the file.
+    pub(crate) async fn probed(rest: &str) -> Self {
+        Self::with(rest, true).await
+    }
+
+    async fn with(rest: &str, probed: bool) -> Self {
+        let sockets = [(); 2].map(|()| (listen::one(ANY).unwrap(), listen::one(ANY).unwrap()));
+        let addresses = sockets.each_ref().map(|(data, _)| data.local_addr().unwrap());
+        let mut text = fleet(&addresses, rest);
+        for (data, probes) in sockets.iter().filter(|_| probed) {
+            let (url, probe) = (data.local_addr().unwrap(), probes.local_addr().unwrap());
+            let url = format!("url: \"http://{url}\"");
+            text = text.replace(&url, &format!("{url}, probe: \"http://{probe}\""));
+        }
+        let mut cells = Vec::new();
+        for (index, (data, probes)) in sockets.into_iter().enumerate() {
+            cells.push(TestCell::start(index, &text, data, probes).await);
+        }
+        Self { router: TestRouter::with(&text, settings(), 1), cells }
+    }
+
+    /// Waits until nothing holds a permit or a place anywhere.
+    pub(crate) async fn idle(&self) {
+        self.router.idle().await;
+        for cell in &self.cells {
+            eventually("no place in use", async || (cell.in_use("").await == 0.0).then_some(())).await;
+        }
+    }
+}
+
+impl TestCell {
+    async fn start(
+        index: usize,
+        text: &str,
+        data: std::net::TcpListener,
+        probes: std::net::TcpListener,
+    ) -> Self {
+        let name = cell_id(index);
+        let backend = Scripted::start(by_path(&name)).await;
+        let origin = format!("http://{}", backend.address).parse().unwrap();
+        let settings = agent::Settings::new(CellId::parse(&name).unwrap(), origin);
+        let at_probes = probes.local_addr().unwrap();
+        let listeners = agent::Listeners { data: vec![data], probes: Some(probes) };
+        let agent = agent::Agent::start(&parse(text), settings, listeners).unwrap();
+        Self { backend, probes: at_probes, _agent: agent }
+    }
+
+    pub(crate) async fn metrics(&self) -> Scrape {
+        scrape(self.probes).await
+    }
+
+    /// The places that a class holds; every class where `class` is empty.
+    pub(crate) async fn in_use(&self, class: &str) -> f64 {
+        let label = format!("class=\"{class}");
+        self.metrics().await.sum("cofferdam_agent_places_in_use", &[&label])
+    }
+}
+
+/// `/hang` is never answered; `/slow/N` after N milliseconds; everything else at once, with the backend's name.
+fn by_path(name: &str) -> impl Fn(&super::scripted::Seen) -> Play + Send + Sync + 'static {
+    let answer = ok(name);
+    move |seen| {
+        let path = seen.head.second_word();
+        match path.split_once("/slow/") {
+            Some((_, ms)) => Play::Late(Duration::from_millis(ms.parse().unwrap()), answer.clone()),
+            None if path.contains("/hang") => Play::Hang,
+            None => Play::Answer(answer.clone()),
+        }
+    }
+}

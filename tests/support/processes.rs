@@ -1,0 +1,158 @@
+//! Real processes of the command. None outlives its test: dropping one kills it, and its standard input closes even
+//! where the test is killed.
+
+use std::fs::{self, File};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::files::cell_id;
+use super::{ANY, eventually, raw};
+
+const EXE: &str = env!("CARGO_BIN_EXE_cofferdam");
+
+/// A process that runs.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    log: std::path::PathBuf,
+}
+
+/// Runs the command to its end.
+pub(crate) fn run(arguments: &[&str]) -> Output {
+    Command::new(EXE).args(arguments).env_remove("COFFERDAM_FLEET").stdin(Stdio::null()).output().unwrap()
+}
+
+/// A port that was free a moment ago. Who uses it must be ready to find it taken.
+fn free_port() -> SocketAddr {
+    TcpListener::bind(ANY).unwrap().local_addr().unwrap()
+}
+
+impl Process {
+    /// Starts the command; its log goes to a file of `folder`.
+    pub(crate) fn start(folder: &Path, name: &str, arguments: &[&str]) -> Self {
+        let log = folder.join(format!("{name}.log"));
+        let child = Command::new(EXE)
+            .args(arguments)
+            .arg("--until-stdin-closes")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        Self { child, log }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    pub(crate) fn close_stdin(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+
+    /// Waits for the process's own end.
+    pub(crate) async fn end(&mut self) -> ExitStatus {
+        let status = eventually("a process's end", || std::future::ready(self.ended())).await;
+        eprintln!("{}", self.log());
+        status
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A router and cells, each a process of its own.
+#[derive(Debug)]
+pub(crate) struct RealFleet {
+    pub(crate) folder: TempDir,
+    pub(crate) router: Process,
+    pub(crate) cells: Vec<Process>,
+    pub(crate) data: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    pub(crate) probes: SocketAddr,
+    pub(crate) addresses: Vec<SocketAddr>,
+}
+
+impl RealFleet {
+    /// Starts `n_cells` cells and a router with these flags. `file` makes the fleet file of the cells' addresses.
+    pub(crate) async fn start(
+        n_cells: usize,
+        flags: &[&str],
+        file: impl Fn(&[SocketAddr]) -> String,
+    ) -> Self {
+        // A port can be taken between its choice and its use; then everything is chosen anew.
+        for _ in 0..5 {
+            if let Some(fleet) = Self::try_start(n_cells, flags, &file).await {
+                return fleet;
+            }
+        }
+        panic!("no fleet in five attempts");
+    }
+
+    async fn try_start(
+        n_cells: usize,
+        flags: &[&str],
+        file: &impl Fn(&[SocketAddr]) -> String,
+    ) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let addresses: Vec<_> = (0..n_cells).map(|_| free_port()).collect();
+        let path = folder.path().join("fleet.yaml");
+        fs::write(&path, file(&addresses)).unwrap();
+        let path = path.to_str().unwrap();
+        let mut cells = Vec::new();
+        for (index, address) in addresses.iter().enumerate() {
+            let (id, address, probes) = (cell_id(index), address.to_string(), free_port());
+            let at_probes = probes.to_string();
+            let arguments = ["cell", "--fleet", path, "--cell", &id, "--listen", &address, "--probe-listen"];
+            let arguments = [&arguments[..], &[at_probes.as_str(), "--workers", "1"]].concat();
+            let mut cell = Process::start(folder.path(), &id, &arguments);
+            ready(&mut cell, probes).await?;
+            cells.push(cell);
+        }
+        let (data, admin, probes) = (free_port(), free_port(), free_port());
+        let texts = [data, admin, probes].map(|address| address.to_string());
+        let arguments = ["router", "--fleet", path, "--listen", &texts[0], "--admin", &texts[1]];
+        let arguments = [&arguments[..], &["--probe-listen", &texts[2]], flags].concat();
+        let mut router = Process::start(folder.path(), "router", &arguments);
+        ready(&mut router, probes).await?;
+        Some(Self { folder, router, cells, data, admin, probes, addresses })
+    }
+
+    /// Writes the fleet file anew.
+    pub(crate) fn write(&self, text: &str) {
+        fs::write(self.folder.path().join("fleet.yaml"), text).unwrap();
+    }
+}
+
+/// Waits until a process is ready; `None` where it ended instead.
+async fn ready(process: &mut Process, probes: SocketAddr) -> Option<()> {
+    eventually("a process that is ready", async || {
+        if process.ended().is_some() {
+            return Some(None);
+        }
+        let open = tokio::net::TcpStream::connect(probes).await.is_ok();
+        (open && probe(probes, "/readyz").await == 200).then_some(Some(()))
+    })
+    .await
+}
+
+/// The status of an answer of a probe listener.
+pub(crate) async fn probe(probes: SocketAddr, path: &str) -> u16 {
+    raw::ask(probes, format!("GET {path} HTTP/1.1\r\nhost: probe\r\n\r\n")).await.status()
+}

@@ -1,0 +1,88 @@
+//! A router in this process.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use cofferdam_fleet::Fleet;
+use cofferdam_proxy::listen;
+use cofferdam_router::{Listeners, Router, Settings};
+use serde_json::Value;
+
+use super::metrics::{Scrape, scrape};
+use super::{ANY, eventually, raw};
+
+/// A router with listeners on free ports. Its control tasks run on the test's runtime.
+#[derive(Debug)]
+pub(crate) struct TestRouter {
+    pub(crate) router: Router,
+    pub(crate) data: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    pub(crate) probes: SocketAddr,
+}
+
+/// Settings for tests: nothing is waited for at the end.
+pub(crate) fn settings() -> Settings {
+    Settings { drain_deadline: Duration::from_secs(5), ..Settings::default() }
+}
+
+impl TestRouter {
+    /// A router with one worker.
+    pub(crate) fn start(text: &str) -> Self {
+        Self::with(text, settings(), 1)
+    }
+
+    pub(crate) fn with(text: &str, settings: Settings, n_workers: usize) -> Self {
+        let data = listen::shared(ANY, n_workers).unwrap();
+        let (admin, probes) = (listen::one(ANY).unwrap(), listen::one(ANY).unwrap());
+        let (at_admin, at_probes) = (admin.local_addr().unwrap(), probes.local_addr().unwrap());
+        let listeners = Listeners { data, admin: Some(admin), probes: Some(probes) };
+        let router = Router::start(parse(text), settings, listeners).unwrap();
+        Self { data: router.data_address(), router, admin: at_admin, probes: at_probes }
+    }
+
+    /// Offers another fleet file; the error is what an operator reads.
+    pub(crate) fn reload(&self, text: &str) -> Result<(), String> {
+        self.router.reload(parse(text)).map_err(|error| error.to_string())
+    }
+
+    /// One request on a connection of its own.
+    pub(crate) async fn ask(&self, request: impl AsRef<[u8]>) -> raw::Answer {
+        raw::ask(self.data, request).await
+    }
+
+    pub(crate) async fn metrics(&self) -> Scrape {
+        scrape(self.probes).await
+    }
+
+    /// An answer of the admin listener.
+    pub(crate) async fn admin(&self, path: &str) -> Value {
+        let answer = raw::ask(self.admin, format!("GET {path} HTTP/1.1\r\nhost: admin\r\n\r\n")).await;
+        assert_eq!(answer.status(), 200, "{answer:?}");
+        serde_json::from_slice(&answer.body).unwrap()
+    }
+
+    /// Waits until `n` permits are in use.
+    pub(crate) async fn in_flight(&self, n: u32) {
+        let what = format!("permits in use are {n}");
+        eventually(&what, async || {
+            let metrics = self.metrics().await;
+            (metrics.sum("cofferdam_limits_in_flight", &[]) == f64::from(n)).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until every permit and every place on a cell is back.
+    pub(crate) async fn idle(&self) {
+        self.in_flight(0).await;
+        eventually("no request on any cell", async || {
+            (self.metrics().await.sum("cofferdam_router_cell_in_flight", &[]) == 0.0).then_some(())
+        })
+        .await;
+    }
+}
+
+/// A fleet file's text, which has to be usable.
+pub(crate) fn parse(text: &str) -> Fleet {
+    Fleet::parse(text, Path::new(".")).unwrap_or_else(|error| panic!("{error}\n{text}")).fleet
+}

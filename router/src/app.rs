@@ -15,7 +15,7 @@ use cofferdam_telemetry::prometheus_client::registry::Registry;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
-use crate::admin::Admin;
+use crate::admin::{self, Admin};
 use crate::cells::{Directory, probe_for_ever};
 use crate::data_path::{self, DataPath};
 use crate::limits_metrics::LimitsMetrics;
@@ -89,7 +89,7 @@ impl Router {
         let admin = Admin { snapshots: Arc::clone(&snapshots), limits, last_reload_error };
         let last_reload_error = Arc::clone(&admin.last_reload_error);
         if let Some(listener) = listeners.admin {
-            control.spawn(aside(listener, admin.routes(), drain.clone()));
+            control.spawn(aside(listener, admin::routes(admin), drain.clone()));
         }
         if let Some(listener) = listeners.probes {
             let routes = Probes::new(registry, readiness(drain.clone())).routes();

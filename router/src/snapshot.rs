@@ -21,6 +21,8 @@ pub(crate) struct Snapshot {
     pub(crate) plans: Vec<PlanLimits>,
     /// By `CellIndex`.
     pub(crate) cells: Vec<Arc<Cell>>,
+    /// The name by which this fleet's routers know their own Via: two fleets in a row are no loop.
+    pub(crate) via: String,
 }
 
 /// A plan as the limits engine and the answers' fields need it.
@@ -82,7 +84,8 @@ impl Snapshot {
         let placement = Placement::build(&placement_spec(&fleet))?;
         let plans = fleet.plans.iter().map(|plan| PlanLimits::new(plan, &fleet)).collect::<Result<_, _>>()?;
         let cells = directory.adopt(&fleet.cells);
-        Ok(Self { fleet, placement, plans, cells })
+        let via = format!("cofferdam-{}", fleet.name);
+        Ok(Self { fleet, placement, plans, cells, via })
     }
 
     /// Whether this snapshot may follow `running`.

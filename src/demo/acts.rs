@@ -116,12 +116,7 @@ impl Trouble {
 impl Act {
     /// The act in words.
     pub(crate) fn describe(&self) -> String {
-        format!("one tenant {}, {}: {}", self.trouble.describe(), self.layout.name(), self.layout.describe())
-    }
-
-    /// How tenants share the cells in this act.
-    pub(crate) fn layout(&self) -> Layout {
-        self.layout
+        format!("one tenant {}, {}", self.trouble.describe(), self.layout.name())
     }
 
     /// Performs the act on a fleet of its own, which is still up at the end.

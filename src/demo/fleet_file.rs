@@ -56,9 +56,9 @@ impl Layout {
     /// What that means.
     pub(crate) fn describe(self) -> &'static str {
         match self {
-            Self::Pool => "every tenant has all 8 cells",
-            Self::FixedPairs => "4 pairs of cells, 14 tenants on each",
-            Self::Shuffle => "28 pairs of cells, 2 tenants on each",
+            Self::Pool => "everyone on all 8 cells",
+            Self::FixedPairs => "4 pairs, 14 tenants each",
+            Self::Shuffle => "28 pairs, 2 tenants each",
         }
     }
 }
@@ -178,6 +178,7 @@ mod tests {
         assert!(shards.iter().all(|shard| shards.contains(&&[shard[1], shard[0]][..])));
     }
 
+    // P10
     #[test]
     fn poison_covers_everyone_in_the_pool_a_quarter_on_fixed_pairs_and_two_when_shuffled() {
         let tenants = tenants::walk(&placement(Layout::Shuffle, &[])).unwrap();

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use self::acts::{ABOUT, ACTS, Act, Outcome};
+use self::acts::{ABOUT, ACTS, Outcome};
 use self::processes::Processes;
 use self::progress::Progress;
 use self::stage::Stage;
@@ -30,7 +30,7 @@ use crate::place::Output;
 /// The exit code of a command that was interrupted, as shells have it.
 const INTERRUPTED: u8 = 130;
 
-/// Watch one noisy and one poisonous tenant meet a fleet of 8 cells: about 35 s, nothing to install
+/// Watch one noisy and one poisonous tenant meet a fleet of 8 cells: about 30 s, nothing to install
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Leave the last fleet up until Ctrl-C, and print its file and its addresses
@@ -66,7 +66,7 @@ async fn demonstrate(args: &Args) -> anyhow::Result<ExitCode> {
         };
         outcomes.push(outcome);
     }
-    progress.clear();
+    drop(progress);
 
     folder.disable_cleanup(args.keep);
     let done = tell(args, &stage, &outcomes)?;
@@ -85,12 +85,10 @@ async fn interrupted(processes: Processes) -> anyhow::Result<ExitCode> {
 /// Prints what came out, and makes the exit code of it.
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
 fn tell(args: &Args, stage: &Stage, outcomes: &[Outcome]) -> anyhow::Result<ExitCode> {
-    let last = ACTS.last().map(Act::layout).filter(|_| args.keep);
-    let file = last.map(|layout| stage.file(layout));
-    let kept = file.as_deref().map(|file| (file, stage.router()));
+    let kept = outcomes.last().map(|outcome| outcome.layout).filter(|_| args.keep);
     // How this command was called works again, wherever the executable is.
     let command = std::env::args().next().unwrap_or_else(|| "cofferdam".to_owned());
-    let next = report::next_steps(&command, kept, outcomes);
+    let next = report::next_steps(&command, stage, kept, outcomes);
     let faults = report::faults(outcomes);
     match args.output {
         Output::Json => {

@@ -111,6 +111,8 @@ impl Program {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(log)
+            // Ctrl-C in a terminal goes to a whole group of processes; these are for the demonstration to end.
+            .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("could not start {} ({})", self.name, self.exe.display()))?;

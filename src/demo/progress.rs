@@ -10,7 +10,7 @@ use tokio::time::interval;
 
 const STEP: Duration = Duration::from_millis(100);
 
-/// A bar that walks through the acts. It never passes the end of the current one.
+/// A bar that walks through the acts, and never passes the end of the current one. Dropping it takes it away.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -38,9 +38,10 @@ impl Progress {
         self.bar.set_position(act as u64 * self.about);
         self.end.store((act as u64 + 1) * self.about, Ordering::Relaxed);
     }
+}
 
-    /// Takes the bar away.
-    pub(crate) fn clear(self) {
+impl Drop for Progress {
+    fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
 }

@@ -1,14 +1,14 @@
 //! What the demonstration says at its end: a table and plain words, or JSON. It decides nothing.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use cofferdam_model::TenantId;
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
 use super::acts::{Outcome, Trouble};
-use super::stage::RouterAddress;
+use super::fleet_file::Layout;
+use super::stage::{RouterAddress, Stage};
 use super::verdict::names;
 
 #[derive(Debug, Serialize)]
@@ -46,8 +46,8 @@ pub(crate) fn json(outcomes: &[Outcome]) -> serde_json::Result<String> {
 pub(crate) fn table(outcomes: &[Outcome]) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header([
-        "one tenant",
-        "how tenants share the cells",
+        "a tenant",
+        "how tenants\nshare the cells",
         "hurt,\nmeasured",
         "hurt,\ncomputed",
         "requests of\nall others",
@@ -55,14 +55,14 @@ pub(crate) fn table(outcomes: &[Outcome]) -> String {
     for outcome in outcomes {
         let Outcome { trouble, layout, n_tenants, expected, verdict, .. } = outcome;
         table.add_row([
-            trouble.describe().to_owned(),
+            trouble.describe().replacen(" a ", " a\n", 1),
             format!("{}:\n{}", layout.name(), layout.describe()),
             crowd(&verdict.hurt, *n_tenants),
             crowd(expected, *n_tenants),
-            verdict.others_success.map_or("nobody is left".to_owned(), answered),
+            verdict.others_success.map_or("none left".to_owned(), answered),
         ]);
     }
-    table.to_string()
+    table.trim_fmt()
 }
 
 /// How many of all, and who, where they are few.
@@ -82,35 +82,35 @@ fn answered(success: f64) -> String {
 /// What the table means.
 pub(crate) fn explanation(outcomes: &[Outcome]) -> String {
     let stories: String = outcomes.iter().map(story).collect();
+    let agree =
+        if faults(outcomes).is_empty() { "agree in every act" } else { "DISAGREE, as said at the end" };
     format!(
         "\
-Hurt, measured: tenants for whom fewer than 9 in 10 requests went well, as their client counted.
-Hurt, computed: tenants whose cells are all cells of the bad tenant as well, as the fleet file says.
+Measured: tenants for whom fewer than 9 in 10 requests went well, by their client's count.
+Computed: tenants who have no cell that the bad tenant does not have too, by the fleet file.
+The two {agree}.
 
 {stories}
-Shuffle sharding gives each tenant a small set of cells of its own, two of eight here, so that hardly any two tenants
-have the same set. A tenant that breaks all of its cells then stops only those who have exactly its set: every other
-tenant has a cell left, and the router goes there.
+A poison request ends the process that serves it. The router then tries the tenant's next
+cell, and that one ends too. Each cell is started again after 2 s, into the next poison.
+
+Shuffle sharding gives each tenant a few cells of its own, two of eight here, so that hardly
+any two tenants have the same ones. A tenant that breaks all of its cells then stops only
+those who have exactly the same: all others have a cell left, and the router goes there.
 "
     )
 }
 
 fn story(outcome: &Outcome) -> String {
-    let own = outcome.own;
+    let (own, layout) = (outcome.own, outcome.layout.name());
     match outcome.trouble {
         Trouble::Noise => format!(
-            "\
-{} slow requests of the noisy tenant: {} served; held with a 429, {} by the limits of its plan and {} by its
-compartment in the cell.
-",
+            "{} slow requests, {layout}: {} served; limits held back {}, compartments {}.\n",
             own.n_sent, own.n_succeeded, own.n_over_limit, own.n_over_share
         ),
-        Trouble::Poison => format!(
-            "{} poison requests, {}: a cell's process died {} times, and was back 2 s later.\n",
-            own.n_sent,
-            outcome.layout.name(),
-            outcome.n_deaths
-        ),
+        Trouble::Poison => {
+            format!("{} poison requests, {layout}: cells died {} times.\n", own.n_sent, outcome.n_deaths)
+        }
     }
 }
 
@@ -129,20 +129,15 @@ pub(crate) fn faults(outcomes: &[Outcome]) -> Vec<String> {
     faults
 }
 
-/// What to try next. Without a fleet that is still up, the addresses have names only.
-pub(crate) fn next_steps(
-    command: &str,
-    kept: Option<(&Path, RouterAddress)>,
-    outcomes: &[Outcome],
-) -> String {
-    let (router, admin, probe, file) = match kept {
-        Some((file, RouterAddress { data, admin, probe })) => (
-            format!("http://{data}"),
-            format!("http://{admin}"),
-            format!("http://{probe}"),
-            file.display().to_string(),
-        ),
-        None => ["$ROUTER", "$ADMIN", "$PROBE", "$FLEET"].map(str::to_owned).into(),
+/// What to try next. Without a fleet that is still up, its addresses have names only.
+pub(crate) fn next_steps(command: &str, stage: &Stage, kept: Option<Layout>, outcomes: &[Outcome]) -> String {
+    let RouterAddress { data, admin, probe } = stage.router();
+    let [router, admin, probe, file] = match kept {
+        Some(layout) => {
+            let [router, admin, probe] = [data, admin, probe].map(|address| format!("http://{address}"));
+            [router, admin, probe, stage.file(layout).display().to_string()]
+        }
+        None => ["$ROUTER", "$ADMIN", "$PROBE", "$FLEET"].map(str::to_owned),
     };
     let victim = outcomes.last().and_then(|outcome| outcome.expected.first());
     let victim = victim.map_or("tenant-1", |tenant| tenant.as_str());
@@ -157,7 +152,7 @@ pub(crate) fn next_steps(
     };
     if kept.is_none() {
         line(
-            "keep the last fleet up, and see the values of $ROUTER, $ADMIN, $PROBE and $FLEET",
+            "keep the last fleet up, and see what $ROUTER, $ADMIN, $PROBE and $FLEET stand for",
             format!("{command} demo --keep"),
         );
     }
@@ -166,7 +161,7 @@ pub(crate) fn next_steps(
     line("how each cell is", format!("curl {admin}/cells"));
     line(
         "kill both cells of one pair; they come back after 2 s",
-        format!("curl -H 'x-tenant-id: poisonous' {router}/poison"),
+        format!("curl -H 'x-tenant-id: {}' {router}/poison", stage.bad.poisonous),
     );
     line("what the router counts", format!("curl {probe}/metrics"));
     line("where any tenant would be", format!("{command} place --fleet {file} acme globex"));
@@ -175,4 +170,46 @@ pub(crate) fn next_steps(
         format!("{command} blast-radius --cells 100 --bad 2"),
     );
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use cofferdam_model::Alphabet;
+
+    use super::*;
+    use crate::demo::acts::Own;
+    use crate::demo::verdict::Verdict;
+
+    fn outcome(layout: Layout, hurt: &[&str], others_success: Option<f64>) -> Outcome {
+        let tenant = |id: &&str| TenantId::parse(id.as_bytes(), &Alphabet::default()).unwrap();
+        let hurt: Vec<_> = hurt.iter().map(tenant).collect();
+        Outcome {
+            trouble: Trouble::Poison,
+            layout,
+            n_tenants: 56,
+            expected: hurt.clone(),
+            verdict: Verdict { hurt, unclear: Vec::new(), others_success },
+            own: Own { n_sent: 100, n_succeeded: 0, n_over_limit: 0, n_over_share: 0 },
+            n_deaths: 6,
+        }
+    }
+
+    #[test]
+    fn the_json_has_each_act_and_null_where_nobody_is_left() {
+        let outcomes =
+            [outcome(Layout::Pool, &["a"], None), outcome(Layout::Shuffle, &["a", "b"], Some(1.0))];
+        assert_eq!(
+            json(&outcomes).unwrap(),
+            r#"{"acts":[{"name":"poison","layout":"pool","tenants":56,"hurt":["a"],"expected":["a"],"others_success":null},"#
+                .to_owned()
+                + r#"{"name":"poison","layout":"shuffle","tenants":56,"hurt":["a","b"],"expected":["a","b"],"others_success":1.0}]}"#
+        );
+    }
+
+    #[test]
+    fn the_table_names_the_hurt_where_they_are_few() {
+        let table = table(&[outcome(Layout::Shuffle, &["acme", "globex"], Some(0.5))]);
+        assert!(table.contains("2 of 56") && table.contains("acme") && table.contains("globex"), "{table}");
+        assert!(table.contains("50.000 % answered"), "{table}");
+    }
 }

@@ -24,7 +24,7 @@ const RESTART_AFTER: Duration = Duration::from_secs(2);
 /// How long a process may take until it is ready.
 const MAX_START: Duration = Duration::from_secs(10);
 
-/// Where one of a fleet's processes can be reached.
+/// Where a router listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RouterAddress {
     /// For requests.
@@ -92,16 +92,18 @@ impl Stage {
 
     /// Starts the cells and then the router of a layout, and waits until all of them are ready.
     pub(crate) async fn start(&self, layout: Layout, processes: &mut Processes) -> anyhow::Result<()> {
+        let client =
+            reqwest::Client::builder().no_proxy().build().context("could not set up the HTTP client")?;
         let cells: Vec<_> = (0..self.cells.len()).map(|index| self.cell(layout, index)).collect();
         for cell in &cells {
             processes.start(cell.clone())?;
         }
         for (cell, address) in cells.iter().zip(&self.cells) {
-            wait_until_ready(cell, address.probe).await?;
+            wait_until_ready(&client, cell, address.probe).await?;
         }
         let router = self.router_program(layout);
         processes.start(router.clone())?;
-        wait_until_ready(&router, self.router.probe).await
+        wait_until_ready(&client, &router, self.router.probe).await
     }
 
     fn write(&self, layout: Layout) -> anyhow::Result<()> {
@@ -166,8 +168,11 @@ fn reserve(reserved: &mut Vec<TcpSocket>) -> io::Result<SocketAddr> {
     Ok(address)
 }
 
-async fn wait_until_ready(program: &Program, probe: SocketAddr) -> anyhow::Result<()> {
-    let client = reqwest::Client::builder().no_proxy().build().context("could not set up the HTTP client")?;
+async fn wait_until_ready(
+    client: &reqwest::Client,
+    program: &Program,
+    probe: SocketAddr,
+) -> anyhow::Result<()> {
     let deadline = Instant::now() + MAX_START;
     let ready = async {
         loop {

@@ -79,13 +79,13 @@ async fn hop_by_hop_headers_go_and_erase_nothing_of_ours() {
 #[tokio::test]
 async fn a_request_that_passed_here_before_is_508() {
     let (router, cell, _other) = start(Play::Answer(ok("x"))).await;
-    let looped = with_fields("GET", "/", "acme", "via: 1.0 elsewhere, 1.1 cofferdam\r\n");
+    let looped = with_fields("GET", "/", "acme", "via: 1.0 elsewhere, 1.1 cofferdam-test\r\n");
     let answer = router.ask(looped).await;
     assert_eq!((answer.status(), answer.problem().as_str()), (508, "loop"));
     assert_eq!(cell.n_connections(), 0);
     let other = with_fields("GET", "/", "acme", "via: 1.1 cofferdam-of-others\r\n");
     assert_eq!(router.ask(other).await.status(), 200);
-    assert_eq!(cell.only().head.field("via"), Some("1.1 cofferdam-of-others, 1.1 cofferdam"));
+    assert_eq!(cell.only().head.field("via"), Some("1.1 cofferdam-of-others, 1.1 cofferdam-test"));
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn an_answer_of_an_old_protocol_is_relayed_in_ours() {
         let answer = client.ask(get("/", "acme")).await;
         assert!(answer.head.line.starts_with("HTTP/1.1 200"), "{answer:?}");
         assert_eq!(answer.text(), "until the connection closes");
-        assert_eq!(answer.field("via"), Some("1.0 cofferdam"));
+        assert_eq!(answer.field("via"), Some("1.0 cofferdam-test"));
     }
 }
 

@@ -58,7 +58,7 @@ async fn every_answer_to_a_tenant_has_its_limits_in_the_drafts_format() {
         (get("/hang", "acme").into_bytes(), 504),
         (get("/", "lost").into_bytes(), 503),
         (post("/", "acme", &[b'x'; 11]), 413),
-        (with_fields("GET", "/", "acme", "via: 1.1 cofferdam\r\n").into_bytes(), 508),
+        (with_fields("GET", "/", "acme", "via: 1.1 cofferdam-test\r\n").into_bytes(), 508),
     ] {
         let answer = router.ask(request).await;
         assert_eq!(answer.status(), status);

@@ -56,7 +56,7 @@ const SPLINTERS: &[&[u8]] = &[
     b"HTTP/9.9",
     b"ffffffffffffffff\r\n",
     b"x-tenant-id: {x}\r\n",
-    b"via: 1.1 cofferdam\r\n",
+    b"via: 1.1 cofferdam-test\r\n",
     b"expect: 100-continue\r\n",
     b"%00",
     b"../../",

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 
-use super::Admin;
+use super::state::Admin;
 use crate::cells::Cell;
 
 /// One cell as an operator sees it. Saturations are ratios in 0..=1.

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use serde_json::{Value, json};
 
-use super::Admin;
+use super::state::Admin;
 
 pub(super) async fn show(State(admin): State<Admin>) -> Json<Value> {
     let snapshot = admin.snapshots.load();

@@ -8,8 +8,8 @@ use axum::http::StatusCode;
 use cofferdam_model::TenantId;
 use serde_json::{Value, json};
 
-use super::Admin;
 use super::cells::CellView;
+use super::state::Admin;
 
 pub(super) async fn show(
     State(admin): State<Admin>,

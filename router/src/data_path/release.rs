@@ -20,7 +20,6 @@ use super::identify::Identified;
 use super::limit_fields;
 use super::metrics::Metrics;
 use super::outcome::Outcome;
-use super::outgoing::VIA;
 use super::reject::Rejection;
 use super::view::View;
 use crate::cells::OnCell;
@@ -116,7 +115,8 @@ impl Closing<'_> {
             Ok(Answer { response, on_cell, cell }) => {
                 let mut held = self.hold(permit, class, Outcome::of_status(response.status()));
                 held.on_cell = Some((on_cell, cell));
-                relay(response).map(|body| Guarded::new(Payload::Upstream(body), InFlight(Some(held))))
+                relay(response, &self.view.snapshot.via)
+                    .map(|body| Guarded::new(Payload::Upstream(body), InFlight(Some(held))))
             }
             Err(rejection) => {
                 let held = self.hold(permit, class, rejection.reason.outcome());
@@ -140,13 +140,13 @@ impl Closing<'_> {
 }
 
 /// A cell's answer as the client may see it.
-fn relay(mut response: Response<UpstreamBody>) -> Response<UpstreamBody> {
+fn relay(mut response: Response<UpstreamBody>, via: &str) -> Response<UpstreamBody> {
     // The version is each connection's own; Via keeps the cell's.
     let version = std::mem::replace(response.version_mut(), Version::HTTP_11);
     let map = response.headers_mut();
     fields::strip_hop_by_hop(map);
     fields::strip_where(map, headers::is_internal);
-    fields::add_via(map, version, VIA);
+    fields::add_via(map, version, via);
     response
 }
 

@@ -4,7 +4,9 @@ use cofferdam_model::{PlanName, Rate};
 
 use crate::nearest::did_you_mean;
 use crate::node::{Fields, Mark};
-use crate::tenant::REFUSE;
+
+/// The word that stands for no plan at all in `tenant.unknown`, and so is no plan's name.
+pub(crate) const REFUSE: &str = "refuse";
 
 /// The most plans that a fleet may have.
 const MAX_PLANS: usize = 1024;

@@ -5,11 +5,8 @@ use std::collections::HashMap;
 use cofferdam_model::{Alphabet, TenantId};
 
 use crate::node::{Entry, Fields, Node};
-use crate::plans::Plans;
+use crate::plans::{Plans, REFUSE};
 use crate::{PlanIndex, Source};
-
-/// The word that stands for no plan at all in `tenant.unknown`.
-pub(crate) const REFUSE: &str = "refuse";
 
 /// Whose requests there are.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! One key's token bucket, in whole numbers. It knows one key, and no level, table or lock.
 
-use super::meter::Reading;
+use super::reading::Reading;
 use crate::BucketPolicy;
 
 /// A bucket that was not full when it was last written.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cofferdam_model::Rate;
 
-use super::meter::Reading;
+use super::reading::Reading;
 use crate::BucketPolicy;
 
 /// What was taken and has not flowed back at the slowest rate that was seen since nothing was owed.

@@ -5,7 +5,8 @@ use std::sync::{Arc, Weak};
 
 use cofferdam_model::Limited;
 
-use super::meter::{Meter, Reading};
+use super::meter::Meter;
+use super::reading::Reading;
 use crate::{BucketStanding, Held, LevelPolicy, Outcome, Standing, Wait};
 
 /// The state of one key.

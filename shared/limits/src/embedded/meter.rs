@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::bucket::Bucket;
 use super::debt::Debt;
+use super::reading::Reading;
 use crate::{BucketPolicy, BucketStanding};
 
 /// What a key remembers of its tokens.
@@ -17,15 +18,6 @@ pub(super) enum Meter {
     Own(Bucket),
     /// What several tenants owe together, if anything. Such a meter never becomes a bucket.
     Shared(Option<Box<Debt>>),
-}
-
-/// A meter at one moment, under one policy.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Reading {
-    /// What is left, in 1/P tokens of the policy.
-    pub(super) level: u64,
-    /// How far the meter's stored time lies ahead of the clock, which went back; nothing flows in until then.
-    pub(super) ahead_us: u64,
 }
 
 impl Meter {

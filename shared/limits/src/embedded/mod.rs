@@ -5,6 +5,7 @@ mod bucket;
 mod debt;
 mod key;
 mod meter;
+mod reading;
 mod table;
 
 use cofferdam_model::{Level, TenantId};

@@ -7,6 +7,7 @@ mod contract;
 mod memory;
 mod slow_path;
 mod stores;
+mod subject;
 
 use contract::suite;
 

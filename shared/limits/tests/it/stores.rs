@@ -10,7 +10,7 @@ use cofferdam_limits::{
 use cofferdam_model::TenantId;
 use tokio::sync::oneshot;
 
-use crate::contract::{START_US, Subject};
+use crate::subject::{START_US, Subject};
 
 /// Decides at once, from memory.
 pub(crate) struct AtOnce {

@@ -14,27 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_limits::{
-    Admission, BucketPolicy, Clock, Demand, Embedded, LevelPolicy, Levels, LimitStore, Limits, ManualClock,
-    Outcome, Permit, Refusal, Standing, Wait,
+    Admission, BucketPolicy, Clock, Demand, Embedded, LevelPolicy, Levels, Limits, ManualClock, Outcome,
+    Permit, Refusal, Standing, Wait,
 };
 use cofferdam_model::{Alphabet, Level, Limited, TenantId};
 
-/// Where the clock stands at the start: far enough from 0 to go back.
-pub(crate) const START_US: u64 = 10_000_000_000;
-
-/// A store to be tried, with its clock in the test's hand.
-pub(crate) trait Subject: Sync {
-    /// How many truths there are: the store, and the fallback where the store sometimes does not answer.
-    const N_TRUTHS: u32;
-    /// A store without a past, whose clock stands at [`START_US`].
-    fn new() -> Self;
-    /// The store.
-    fn store(&self) -> Arc<dyn LimitStore>;
-    /// Moves the store's clock.
-    fn set_us(&self, now_us: u64);
-    /// Waits until every answer that is on its way has arrived.
-    fn settle(&self);
-}
+pub(crate) use crate::subject::{START_US, Subject};
 
 /// An engine over a subject.
 pub(crate) struct Fixture<S> {

@@ -1,0 +1,18 @@
+//! What every admin answer is made from.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use cofferdam_limits::Limits;
+use parking_lot::Mutex;
+
+use crate::snapshot::Snapshot;
+
+/// What the admin listener answers from. Clones share everything.
+#[derive(Debug, Clone)]
+pub(crate) struct Admin {
+    pub(crate) snapshots: Arc<ArcSwap<Snapshot>>,
+    pub(crate) limits: Limits,
+    /// Why the last fleet file that was offered was not taken; `None` where it was.
+    pub(crate) last_reload_error: Arc<Mutex<Option<String>>>,
+}

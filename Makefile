@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: demo test lint bench audit help prerequisites
 
-demo: ## Watch one noisy and one poisonous tenant meet a fleet (40 s after the build)
+demo: ## Watch one noisy and one poisonous tenant meet a fleet (30 s after the build)
 	cargo run --release -- demo
 
 test: prerequisites ## Run every test: unit, property, contract, integration, documentation

@@ -143,7 +143,9 @@ impl Stage {
         restart_after: Option<Duration>,
     ) -> Program {
         let file = self.file(layout).display().to_string();
-        let shared = ["--until-stdin-closes", "--log", "warn"];
+        // Where the demonstration is gone, nobody is left to drain for.
+        let leaving = ["--until-stdin-closes", "--drain-grace", "0s", "--drain-deadline", "0s"];
+        let shared = leaving.into_iter().chain(["--log", "warn"]);
         let arguments = [subcommand, "--fleet", &file].into_iter().chain(own.iter().copied()).chain(shared);
         Program {
             name: name.to_owned(),

@@ -19,11 +19,13 @@ use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
 
 use crate::classify::Classifier;
+use crate::gate;
 use crate::health::{self, Health};
 use crate::journey::{Cell, Journey};
 use crate::metrics::{CompartmentsCollector, Metrics};
+use crate::report::{self, LoadField};
+use crate::routers::Routers;
 use crate::settings::Settings;
-use crate::{gate, report};
 
 /// The agent of one cell.
 #[derive(Debug)]
@@ -73,17 +75,20 @@ impl Agent {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(CompartmentsCollector(compartments.clone())));
         let metrics = Metrics::register(&mut registry, fleet.cell.classes.iter().map(|class| &class.name));
+        let routers = Arc::new(Routers::new(settings.trusted_routers.clone()));
+        routers.register(&mut registry);
         let drain = Drain::default();
         let mut control = JoinSet::new();
         let health = watch_backend(&settings, &mut control);
         if let Some(listener) = listeners.probes {
-            let saturation = report::routes(settings.cell.clone(), compartments.clone());
+            let saturation =
+                report::routes(settings.cell.clone(), compartments.clone(), Arc::clone(&routers));
             let routes = Probes::new(registry, readiness(health, &drain)).routes().merge(saturation);
             control.spawn(serve_probes(listener, routes));
         }
         let cell = Arc::new(Cell {
-            id: settings.cell.clone(),
-            classifier: Classifier::new(Arc::new(fleet.clone()), settings.trusted_routers.clone()),
+            via: format!("cofferdam-{}-{}", fleet.name, settings.cell),
+            classifier: Classifier::new(Arc::new(fleet.clone()), routers),
             compartments: compartments.clone(),
             metrics,
             body: settings.body,
@@ -161,7 +166,8 @@ fn start_workers(
     let upstream_limits = UpstreamLimits { max_connections, ..settings.upstream };
     let worker = |listener| {
         let upstream = Upstream::new(&authority, upstream_limits);
-        let journey = Journey { cell: Arc::clone(&cell), upstream };
+        let load = Arc::new(LoadField::new(cell.compartments.clone()));
+        let journey = Journey { cell: Arc::clone(&cell), upstream, load };
         let watch = drain.watch();
         async move {
             if let Err(error) = serve(listener, limits, journey, watch).await {

@@ -4,10 +4,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use cofferdam_fleet::{ClassIndex, Fleet, Trusted};
-use cofferdam_model::{ClassName, Hop, HopError, TenantId};
+use cofferdam_fleet::{ClassIndex, Fleet};
+use cofferdam_model::{ClassName, Hop, HopError, TenantId, headers};
 use http::request::Parts;
 use tokio::time::Instant;
+
+use crate::routers::Routers;
 
 /// What a request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +26,11 @@ pub(crate) struct Classified {
 #[derive(Debug)]
 pub(crate) struct Classifier {
     fleet: Arc<Fleet>,
-    routers: Trusted,
+    routers: Arc<Routers>,
 }
 
 impl Classifier {
-    pub(crate) fn new(fleet: Arc<Fleet>, routers: Trusted) -> Self {
+    pub(crate) fn new(fleet: Arc<Fleet>, routers: Arc<Routers>) -> Self {
         Self { fleet, routers }
     }
 
@@ -49,9 +51,14 @@ impl Classifier {
         let route = self.fleet.classify(&head.method, head.uri.path(), head.uri.query());
         let by_routes = Classified { tenant, class: route.class, attempt: 1, deadline: now + route.timeout };
         if !self.trusts(peer) {
+            // The tenant alone makes nobody a router: a client of the cell's own says as much.
+            if head.headers.contains_key(headers::CLASS) {
+                self.routers.ignore(peer);
+            }
             return Ok(by_routes);
         }
         let Ok(hop) = Hop::read(&head.headers, &self.fleet.tenant.alphabet) else { return Ok(by_routes) };
+        self.routers.heard(&hop);
         Ok(Classified {
             class: self.class_named(&hop.class).unwrap_or(route.class),
             attempt: hop.attempt,
@@ -72,7 +79,8 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    use cofferdam_model::{Alphabet, Digest, Revision, headers};
+    use cofferdam_fleet::Trusted;
+    use cofferdam_model::{Alphabet, Digest, Revision};
     use http::{HeaderValue, Request};
 
     use super::*;
@@ -93,7 +101,7 @@ cell:
 ",
             Path::new("."),
         );
-        Classifier::new(Arc::new(fleet.unwrap().fleet), Trusted::loopback())
+        Classifier::new(Arc::new(fleet.unwrap().fleet), Arc::new(Routers::new(Trusted::loopback())))
     }
 
     fn head(path: &str, hop: Option<&Hop>) -> Parts {

@@ -55,9 +55,7 @@ fn log(refused: &Refused) {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::path::Path;
-    use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
     use cofferdam_fleet::{ClassIndex, Fleet};
@@ -65,21 +63,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-
-    /// What was logged.
-    #[derive(Clone, Default)]
-    struct Log(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Log {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::captured::Captured;
 
     fn compartments(cell: &str) -> Compartments {
         let cells = "[{ id: cell-a, url: http://a:1 }, { id: cell-b, url: http://b:1 }]";
@@ -107,20 +91,13 @@ mod tests {
     // P30
     #[tokio::test]
     async fn a_refusal_is_logged_with_its_compartment_and_what_fills_it() {
-        let log = Log::default();
-        let writer = log.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing::Level::DEBUG)
-            .with_ansi(false)
-            .with_writer(move || writer.clone())
-            .finish();
-        let _logging = tracing::subscriber::set_default(subscriber);
+        let (log, _logging) = Captured::start();
         let cell = compartments("{ tenant_share: 1, classes: { default: { ceiling: 1, queue: 0 } } }");
         let tenant = TenantId::parse(b"acme", &Alphabet::default()).unwrap();
         let request = Classified { tenant, class: ClassIndex(0), attempt: 1, deadline: Instant::now() };
         let _place = enter(&cell, &request).await.unwrap();
         assert!(enter(&cell, &request).await.is_err());
-        let line = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let line = log.text();
         let expected = "refused reason=class compartment=default active=1 limit=1 queued=0 queue=0";
         assert!(line.contains(expected), "{line}");
     }

@@ -11,7 +11,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use cofferdam_bulkhead::{Compartments, Place};
-use cofferdam_model::CellId;
 use cofferdam_proxy::guard::Guarded;
 use cofferdam_proxy::payload::Payload;
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
@@ -29,22 +28,25 @@ use crate::classify::{Classified, Classifier};
 use crate::forward::{self, Relay};
 use crate::metrics::{Metrics, Record};
 use crate::rejection::Rejection;
-use crate::{gate, report, request};
+use crate::report::LoadField;
+use crate::{gate, request};
 
 /// What all workers share.
 pub(crate) struct Cell {
-    pub(crate) id: CellId,
+    /// The name by which this agent knows its own Via. A cell's id alone may be anybody's: a false loop is a 508.
+    pub(crate) via: String,
     pub(crate) classifier: Classifier,
     pub(crate) compartments: Compartments,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) body: BodyLimits,
 }
 
-/// One worker's way through the cell: its connections to the backend are its own.
+/// One worker's way through the cell: its connections to the backend and its last load report are its own.
 #[derive(Clone)]
 pub(crate) struct Journey {
     pub(crate) cell: Arc<Cell>,
     pub(crate) upstream: Upstream,
+    pub(crate) load: Arc<LoadField>,
 }
 
 /// A request as it sets out.
@@ -64,7 +66,7 @@ impl Service for Journey {
         let mut response = answered.unwrap_or_else(|rejection| {
             rejection.into_response().map(|body| Guarded::new(Payload::from(body), None))
         });
-        report::write(&self.cell.compartments.report(), response.headers_mut());
+        self.load.write(response.headers_mut());
         response
     }
 }
@@ -95,7 +97,7 @@ impl Journey {
         arrived: Instant,
     ) -> Result<Traveller, Rejection> {
         let (mut head, body) = request.into_parts();
-        let target = request::check(&mut head, self.cell.id.as_str())?;
+        let target = request::check(&mut head, &self.cell.via)?;
         let is = self.cell.classifier.classify(peer.ip(), &head, arrived)?;
         Ok(Traveller { peer, head, target, body: ReplayBody::new(body, self.cell.body), is })
     }
@@ -127,7 +129,7 @@ impl Journey {
             peer: peer.ip(),
             trusted: self.cell.classifier.trusts(peer.ip()),
             version: head.version,
-            via: self.cell.id.as_str(),
+            via: &self.cell.via,
             class: self.cell.classifier.class_name(is.class),
         };
         forward::prepare(&mut head.headers, &is, &relay);
@@ -137,3 +139,6 @@ impl Journey {
         Ok((answer, place))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,8 @@
 
 mod answer;
 mod app;
+#[cfg(test)]
+mod captured;
 mod classify;
 mod forward;
 mod gate;
@@ -17,6 +19,7 @@ mod metrics;
 mod rejection;
 mod report;
 mod request;
+mod routers;
 mod settings;
 
 pub use app::{Agent, Listeners, Running, StartError};

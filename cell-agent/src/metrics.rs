@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use cofferdam_bulkhead::{ClassSnapshot, Compartments};
+use cofferdam_bulkhead::{ClassSnapshot, Compartments, Snapshot};
 use cofferdam_fleet::ClassIndex;
 use cofferdam_model::{CellReason, ClassName};
 use prometheus_client::collector::Collector;
@@ -159,18 +159,18 @@ impl Drop for Record {
 }
 
 /// Shows the compartments at the moment of a scrape.
+#[derive(Debug)]
 pub(crate) struct CompartmentsCollector(pub(crate) Compartments);
-
-impl fmt::Debug for CompartmentsCollector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CompartmentsCollector")
-    }
-}
 
 impl Collector for CompartmentsCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let classes = self.0.snapshot().classes;
-        for (name, help, value) in GAUGES {
+        let cell = self.0.snapshot();
+        for (name, help, value) in CELL_GAUGES {
+            let gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value(&cell)).encode(gauge)?;
+        }
+        let classes = cell.classes;
+        for (name, help, value) in CLASS_GAUGES {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for class in &classes {
                 let labels = [("class", class.class.as_str())];
@@ -178,7 +178,7 @@ impl Collector for CompartmentsCollector {
             }
         }
         encode_refusals(&classes, &mut encoder)?;
-        let (name, help) = ("cofferdam_agent_queue_timeouts", "Requests refused after a wait in the queue.");
+        let (name, help) = ("cofferdam_agent_queue_timeouts", "Requests refused after a wait in the queue");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         classes.iter().try_for_each(|class| {
             let labels = [("class", class.class.as_str())];
@@ -187,21 +187,29 @@ impl Collector for CompartmentsCollector {
     }
 }
 
-/// A gauge's name, what it shows, and how it is read off a class.
-type Gauge = (&'static str, &'static str, fn(&ClassSnapshot) -> f64);
+/// A gauge's name, what it shows, and how it is read off the cell or a class.
+type Gauge<T> = (&'static str, &'static str, fn(&T) -> f64);
 
-const GAUGES: [Gauge; 5] = [
-    ("cofferdam_agent_places_in_use", "Places held.", |class| f64::from(class.used)),
-    ("cofferdam_agent_places_limit", "The most places that may be held.", |class| f64::from(class.ceiling)),
-    ("cofferdam_agent_places_floor", "Places kept for the class.", |class| f64::from(class.floor)),
-    ("cofferdam_agent_queued", "Requests that wait for a place.", |class| f64::from(class.queued)),
-    ("cofferdam_agent_oldest_wait_seconds", "How long the first in line has waited.", |class| {
+const CELL_GAUGES: [Gauge<Snapshot>; 3] = [
+    ("cofferdam_agent_cell_places_in_use", "Places held in the cell", |cell| f64::from(cell.used)),
+    ("cofferdam_agent_cell_places_limit", "The cell's places", |cell| f64::from(cell.max)),
+    ("cofferdam_agent_cell_saturation", "Places held in the cell, of all its places", |cell| {
+        cell.saturation.as_f64()
+    }),
+];
+
+const CLASS_GAUGES: [Gauge<ClassSnapshot>; 5] = [
+    ("cofferdam_agent_places_in_use", "Places held", |class| f64::from(class.used)),
+    ("cofferdam_agent_places_limit", "The most places that may be held", |class| f64::from(class.ceiling)),
+    ("cofferdam_agent_places_floor", "Places kept for the class", |class| f64::from(class.floor)),
+    ("cofferdam_agent_queued", "Requests that wait for a place", |class| f64::from(class.queued)),
+    ("cofferdam_agent_oldest_wait_seconds", "How long the first in line has waited", |class| {
         class.oldest_wait.as_secs_f64()
     }),
 ];
 
 fn encode_refusals(classes: &[ClassSnapshot], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let help = "Requests that the compartments refused, by the level that was full.";
+    let help = "Requests that the compartments refused, by the level that was full";
     let mut family =
         encoder.encode_descriptor("cofferdam_agent_refusals", help, None, MetricType::Counter)?;
     for class in classes {

@@ -5,29 +5,80 @@
 //! agent started, in microseconds of Unix time; `sequence` grows with each report of an epoch, so that a reader can put
 //! reports in order and see a restart. Ratios are in 0..=1.
 
+use std::fmt::Write;
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
-use cofferdam_bulkhead::{ClassSnapshot, Compartments, Snapshot, TenantPlaces};
-use cofferdam_model::{CellId, CellReason, Report, headers};
+use cofferdam_bulkhead::{ClassLayout, ClassSnapshot, Compartments, Saturations, Snapshot, TenantPlaces};
+use cofferdam_model::{CellId, CellReason, headers};
 use http::{HeaderMap, HeaderValue};
+use parking_lot::Mutex;
 use serde::Serialize;
 
-/// Puts the load report on an answer, in the place of any that was there.
-pub(crate) fn write(report: &Report, fields: &mut HeaderMap) {
-    // Classes and numbers are plain ASCII by their own types.
-    if let Ok(value) = HeaderValue::from_str(&report.to_string()) {
-        fields.insert(headers::LOAD, value);
+use crate::routers::{RoutedBy, Routers};
+
+/// The load report of every answer, in the form of [`cofferdam_model::Report`]. One for each worker, so that nobody
+/// waits for the last one's lock.
+pub(crate) struct LoadField {
+    compartments: Compartments,
+    /// What stands before each class's number, by index.
+    names: Vec<String>,
+    /// What was written last. It is written anew only once a number has changed.
+    last: Mutex<(Saturations, HeaderValue)>,
+}
+
+impl LoadField {
+    pub(crate) fn new(compartments: Compartments) -> Self {
+        let name = |class: &ClassLayout| format!(", named_metrics.{}=", class.name);
+        let names: Vec<_> = compartments.layout().classes().iter().map(name).collect();
+        let now = compartments.saturations();
+        let last = Mutex::new((now, load(&now, &names, 0)));
+        Self { compartments, names, last }
+    }
+
+    /// Puts the report on an answer, in the place of any that was there.
+    pub(crate) fn write(&self, fields: &mut HeaderMap) {
+        let now = self.compartments.saturations();
+        let mut last = self.last.lock();
+        let (then, value) = &mut *last;
+        if *then != now {
+            // As long as the last: only digits change.
+            *value = load(&now, &self.names, value.len());
+            *then = now;
+        }
+        fields.insert(headers::LOAD, value.clone());
     }
 }
 
-/// `/saturation`, for the probe listener.
-pub(crate) fn routes(cell: CellId, compartments: Compartments) -> Router {
-    Router::new().route("/saturation", get(saturation)).with_state((cell, compartments))
+fn load(now: &Saturations, names: &[String], n_bytes: usize) -> HeaderValue {
+    let mut text = String::with_capacity(n_bytes);
+    // Writing to a string cannot fail; classes and numbers are plain ASCII by their own types.
+    let _ = write!(text, "TEXT application_utilization={}", now.cell());
+    for (name, saturation) in names.iter().zip(now.classes()) {
+        let _ = write!(text, "{name}{saturation}");
+    }
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
 }
 
-async fn saturation(State((cell, compartments)): State<(CellId, Compartments)>) -> Json<CellReport> {
-    Json(CellReport::new(&cell, &compartments.snapshot()))
+/// Whom `/saturation` asks.
+#[derive(Clone)]
+struct Source {
+    cell: CellId,
+    compartments: Compartments,
+    routers: Arc<Routers>,
+}
+
+/// `/saturation`, for the probe listener.
+pub(crate) fn routes(cell: CellId, compartments: Compartments, routers: Arc<Routers>) -> Router {
+    let source = Source { cell, compartments, routers };
+    Router::new().route("/saturation", get(saturation)).with_state(source)
+}
+
+async fn saturation(State(source): State<Source>) -> Json<CellReport> {
+    let Source { cell, compartments, routers } = source;
+    Json(CellReport::new(&cell, &compartments.snapshot(), routers.routed_by()))
 }
 
 /// The whole cell at one moment.
@@ -47,6 +98,8 @@ struct CellReport {
     tenants: usize,
     /// Those who hold the most places, the most first.
     top_tenants: Vec<TenantReport>,
+    /// What the last router that was heard routed by; `null` before the first.
+    router: Option<RouterReport>,
 }
 
 /// One class at that moment, and what it counted.
@@ -84,8 +137,15 @@ struct TenantReport {
     queued: u32,
 }
 
+/// A router's fleet file and its placement table.
+#[derive(Debug, Serialize)]
+struct RouterReport {
+    revision: u64,
+    digest: String,
+}
+
 impl CellReport {
-    fn new(cell: &CellId, now: &Snapshot) -> Self {
+    fn new(cell: &CellId, now: &Snapshot, router: Option<RoutedBy>) -> Self {
         Self {
             cell: cell.to_string(),
             epoch: now.epoch,
@@ -97,6 +157,7 @@ impl CellReport {
             classes: now.classes.iter().map(ClassReport::new).collect(),
             tenants: now.tenants,
             top_tenants: now.top_tenants.iter().map(TenantReport::new).collect(),
+            router: router.map(RouterReport::new),
         }
     }
 }
@@ -127,5 +188,78 @@ impl ClassReport {
 impl TenantReport {
     fn new(places: &TenantPlaces) -> Self {
         Self { tenant: places.tenant.as_str().to_owned(), used: places.used, queued: places.queued }
+    }
+}
+
+impl RouterReport {
+    fn new(by: RoutedBy) -> Self {
+        Self { revision: by.revision.0, digest: by.digest.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use cofferdam_bulkhead::{Layout, TenantShare};
+    use cofferdam_model::{Alphabet, ClassName, ClassSaturation, Report, TenantId};
+
+    use super::*;
+
+    fn compartments() -> Compartments {
+        let class = |(name, ceiling): (&str, u32)| ClassLayout {
+            name: ClassName::parse(name).unwrap(),
+            priority: 0,
+            floor: 0,
+            ceiling,
+            queue: 0,
+            max_wait: Duration::ZERO,
+        };
+        let classes = [("checkout", 2), ("default", 4), ("search", 3)].map(class).into();
+        Compartments::new(Layout::new(4, TenantShare::WHOLE, 10, classes).unwrap())
+    }
+
+    /// The report as the model writes it.
+    fn reference(compartments: &Compartments) -> String {
+        let now = compartments.snapshot();
+        let class = |class: ClassSnapshot| {
+            let ClassSnapshot { class, saturation, .. } = class;
+            ClassSaturation { class, saturation }
+        };
+        let classes = now.classes.into_iter().map(class).collect();
+        Report { cell: now.saturation, classes }.to_string()
+    }
+
+    fn written(load: &LoadField) -> HeaderValue {
+        let mut fields = HeaderMap::new();
+        fields.insert(headers::LOAD, HeaderValue::from_static("TEXT forged=1"));
+        load.write(&mut fields);
+        assert_eq!(fields.get_all(headers::LOAD).iter().count(), 1);
+        fields[headers::LOAD].clone()
+    }
+
+    #[test]
+    fn the_load_field_is_the_models_report_whatever_is_held() {
+        let compartments = compartments();
+        let load = LoadField::new(compartments.clone());
+        let tenant = TenantId::parse(b"acme", &Alphabet::default()).unwrap();
+        let mut held = Vec::new();
+        for class in [0, 1, 2, 1] {
+            assert_eq!(written(&load), reference(&compartments));
+            held.push(compartments.try_acquire(class, &tenant).unwrap());
+        }
+        let full = written(&load);
+        assert_eq!(full, reference(&compartments));
+        assert!(full.to_str().unwrap().ends_with("named_metrics.search=1.000"), "{full:?}");
+        drop(held);
+        assert_eq!(written(&load), reference(&compartments));
+    }
+
+    #[test]
+    fn a_report_of_the_same_numbers_is_not_written_again() {
+        let load = LoadField::new(compartments());
+        let bytes = |value: &HeaderValue| value.as_bytes().as_ptr();
+        let (first, second) = (written(&load), written(&load));
+        assert_eq!(bytes(&first), bytes(&second));
     }
 }

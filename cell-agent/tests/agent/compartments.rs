@@ -125,10 +125,15 @@ async fn probes_answer_and_show_the_compartments_while_everything_is_full() {
         r#"cofferdam_agent_places_in_use{class="search"} 2.0"#,
         r#"cofferdam_agent_places_limit{class="search"} 2.0"#,
         r#"cofferdam_agent_queued{class="search"} 1.0"#,
+        "cofferdam_agent_cell_places_in_use 2.0",
+        "cofferdam_agent_cell_places_limit 2.0",
+        "cofferdam_agent_cell_saturation 1.0",
     ] {
         assert!(metrics.lines().any(|each| each == line), "{line} is not in {metrics}");
     }
     assert!(!metrics.contains("acme"), "a tenant is never a label");
+    let mut helps = metrics.lines().filter(|line| line.starts_with("# HELP "));
+    assert!(helps.all(|help| !help.ends_with('.')), "{metrics}");
     let report = cell.saturation().await;
     assert_eq!(report["cell"], "cell-a");
     assert_eq!(report["saturation"], 1.0);

@@ -63,6 +63,32 @@ async fn a_strangers_class_is_ignored() {
     assert_eq!(fields["cofferdam-attempt"], "1");
     assert_eq!(fields["x-forwarded-for"], "127.0.0.1");
     assert_eq!(cell.class("checkout").await["granted"], 0);
+    cell.until_metric("cofferdam_agent_untrusted_hops_total 1").await;
+    assert_eq!(cell.saturation().await["router"], Value::Null);
+    assert_eq!(cell.get("acme", "/").send().await.unwrap().status(), 200);
+    cell.until_metric("cofferdam_agent_untrusted_hops_total 1").await;
+}
+
+#[tokio::test]
+async fn what_the_last_router_routed_by_is_shown() {
+    let backend = TestBackend::start();
+    let cell = TestCell::start(backend.address, SECTIONS);
+    assert_eq!(cell.saturation().await["router"], Value::Null);
+    seen_by_backend(with_hop(cell.get("", "/fields"), "checkout")).await;
+    let router = serde_json::json!({ "revision": 1, "digest": "0000000000000007" });
+    assert_eq!(cell.saturation().await["router"], router);
+    let unreadable = with_hop(cell.get("", "/fields"), "checkout").header("cofferdam-digest", "8");
+    assert_eq!(seen_by_backend(unreadable).await["cofferdam-class"], "default");
+    assert_eq!(cell.saturation().await["router"], router, "a hop that is not whole says nothing");
+}
+
+#[tokio::test]
+async fn a_cells_id_in_anothers_via_is_no_loop() {
+    let backend = TestBackend::start();
+    let cell = TestCell::start(backend.address, SECTIONS);
+    let request = cell.get("acme", "/fields").header("via", "1.1 cell-a, 1.1 cofferdam-test");
+    let fields = seen_by_backend(request).await;
+    assert_eq!(fields["via"], "1.1 cell-a, 1.1 cofferdam-test, 1.1 cofferdam-test-cell-a");
 }
 
 #[tokio::test]
@@ -80,7 +106,7 @@ async fn hop_by_hop_fields_end_here_and_a_client_nominates_none_of_ours_away() {
     assert_eq!(fields["cofferdam-tenant"], "acme");
     assert_eq!(fields["cofferdam-class"], "default");
     assert_eq!(fields["x-kept"], "1");
-    assert_eq!(fields["via"], "1.1 cell-a");
+    assert_eq!(fields["via"], "1.1 cofferdam-test-cell-a");
     for gone in ["x-private", "te", "cofferdam-surprise"] {
         assert_eq!(fields.get(gone), None, "{gone}");
     }
@@ -126,7 +152,7 @@ async fn every_answer_carries_the_load_report() {
         (cell.get("acme", "/missing"), 404),
         (cell.get("{}", "/"), 400),
         (trace.header("cofferdam-tenant", "acme"), 405),
-        (cell.get("acme", "/").header("via", "1.1 cell-a"), 508),
+        (cell.get("acme", "/").header("via", "1.1 cofferdam-test-cell-a"), 508),
     ] {
         let answer = request.send().await.unwrap();
         assert_eq!(answer.status(), status);

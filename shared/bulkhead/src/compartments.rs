@@ -1,20 +1,21 @@
 //! The handle that every worker shares, the place that a request holds, and the wait for one. It knows no rule of
 //! admission: those are the core's.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use cofferdam_model::{Report, TenantId};
+use cofferdam_model::TenantId;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::core::{Core, Denied, Entered, Held};
 use crate::layout::Layout;
 use crate::refusal::Refused;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Saturations, Snapshot};
 use crate::waiters::Ticket;
 
 /// A cell's compartments. Clones are handles to the same places, for any thread and any runtime.
@@ -117,8 +118,8 @@ impl Compartments {
     }
 
     /// How saturated the cell and its classes are, for the header of an answer.
-    pub fn report(&self) -> Report {
-        self.shared.state.lock().core.report(&self.shared.layout)
+    pub fn saturations(&self) -> Saturations {
+        self.shared.state.lock().core.saturations()
     }
 
     fn patience(&self, class: usize, deadline: Option<Instant>, now: Instant) -> Duration {
@@ -152,6 +153,20 @@ impl Shared {
                 waited,
             }),
         }
+    }
+}
+
+// The counts are behind the lock, which a line of the log is no reason to take.
+
+impl fmt::Debug for Compartments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compartments").field("layout", &self.shared.layout).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place").field("held", &self.held).finish_non_exhaustive()
     }
 }
 

@@ -158,11 +158,6 @@ impl Layout {
     pub fn classes(&self) -> &[ClassLayout] {
         &self.classes
     }
-
-    /// The index of a class; `None` for a class that nobody laid out. No compartment is ever made for a name.
-    pub fn index_of(&self, name: &ClassName) -> Option<usize> {
-        self.classes.iter().position(|class| class.name == *name)
-    }
 }
 
 impl ClassLayout {

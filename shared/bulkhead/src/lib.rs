@@ -34,5 +34,5 @@ pub use compartments::{Compartments, Place};
 pub use layout::{ClassLayout, Layout, LayoutError, TenantShare};
 pub use refusal::Refused;
 pub use sizing::{SizeError, size};
-pub use snapshot::{ClassSnapshot, Snapshot, TOP_TENANTS, TenantPlaces};
+pub use snapshot::{ClassSnapshot, Saturations, Snapshot, TOP_TENANTS, TenantPlaces};
 pub use tenants::SHARED_COMPARTMENTS;

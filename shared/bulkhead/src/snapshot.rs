@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use cofferdam_model::{CellReason, ClassName, ClassSaturation, Report, Saturation, TenantId};
+use cofferdam_model::{CellReason, ClassName, Report, Saturation, TenantId};
 use tokio::time::Instant;
 
 use crate::core::{Core, reason_index};
@@ -81,6 +81,27 @@ pub struct TenantPlaces {
     pub queued: u32,
 }
 
+/// How saturated the cell and its classes are at one moment: numbers alone, copied and compared at next to no cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Saturations {
+    cell: Saturation,
+    /// By index; idle beyond `n_classes`.
+    classes: [Saturation; Report::MAX_CLASSES],
+    n_classes: usize,
+}
+
+impl Saturations {
+    /// The cell's saturation.
+    pub fn cell(&self) -> Saturation {
+        self.cell
+    }
+
+    /// Each class's, by index.
+    pub fn classes(&self) -> &[Saturation] {
+        &self.classes[..self.n_classes]
+    }
+}
+
 impl ClassSnapshot {
     /// Refusals for one reason.
     pub fn refused_for(&self, reason: CellReason) -> u64 {
@@ -107,13 +128,13 @@ impl Core {
     }
 
     /// The saturations alone.
-    pub(crate) fn report(&self, layout: &Layout) -> Report {
-        let classes = layout.classes().iter().enumerate();
-        let classes = classes.map(|(index, class)| ClassSaturation {
-            class: class.name.clone(),
-            saturation: self.class_saturation(index),
-        });
-        Report { cell: self.cell_saturation(), classes: classes.collect() }
+    pub(crate) fn saturations(&self) -> Saturations {
+        let n_classes = self.classes.len();
+        let mut classes = [Saturation::default(); Report::MAX_CLASSES];
+        for (index, saturation) in classes[..n_classes].iter_mut().enumerate() {
+            *saturation = self.class_saturation(index);
+        }
+        Saturations { cell: self.cell_saturation(), classes, n_classes }
     }
 
     fn cell_saturation(&self) -> Saturation {

@@ -3,7 +3,7 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use cofferdam_model::{Alphabet, CellReason, ClassName, TenantId};
+use cofferdam_model::{Alphabet, CellReason, ClassName, Saturation, TenantId};
 use proptest::prelude::*;
 use tokio::time::Instant;
 
@@ -205,7 +205,7 @@ impl Pair {
         }
         assert_eq!(core.max - core.free, model.held.len() as u32);
         let mut unused = 0;
-        let report = core.report(&model.layout);
+        let saturations = core.saturations();
         for (index, class) in model.layout.classes().iter().enumerate() {
             assert_eq!(core.classes[index].used, model.used(index));
             assert_eq!(core.classes[index].line.len(), model.queued(index));
@@ -215,7 +215,7 @@ impl Pair {
             unused += class.floor.saturating_sub(model.used(index));
             // A tenant that holds nothing is the one that only class and cell can stop.
             let stopped = model.stopped_by(Request { class: index, tenant: N_TENANTS });
-            assert_eq!(report.classes[index].saturation.thousandths() == 1000, stopped.is_some());
+            assert_eq!(saturations.classes()[index] == Saturation::FULL, stopped.is_some());
         }
         assert_eq!(core.unused_floors, unused);
         assert!(core.free >= unused, "every unused floor has its places");

@@ -81,7 +81,7 @@ fn nothing_is_left(cell: &Compartments) {
         assert!(class.peak_used <= ceiling);
         assert!(class.granted > 0 && class.timeouts > 0 && class.abandoned > 0, "every outcome was met");
     }
-    assert_eq!(cell.report().cell.thousandths(), 0);
+    assert_eq!(cell.saturations().cell().thousandths(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! The rules of admission, and what the compartments say of themselves.
 
 use cofferdam_bulkhead::Refused;
-use cofferdam_model::{CellReason, ClassName, Saturation};
+use cofferdam_model::{CellReason, Saturation};
 
 use crate::support::{cell, class, ms, quartered, queued, reason, tenant, used};
 
@@ -35,7 +35,7 @@ fn named_limits_hold_and_an_unknown_name_makes_no_compartment() {
     // P33; P39: a new limiter for each unknown name.
     let named = [("payment", 10), ("search", 50), ("reports", 100), ("default", 20)];
     let cell = cell(180, named.iter().map(|&(name, limit)| class(name, 0, limit)).collect());
-    let index = |name: &str| cell.layout().index_of(&ClassName::parse(name).unwrap());
+    let index = |name: &str| cell.layout().classes().iter().position(|class| class.name.as_str() == name);
     let default = index("default").unwrap();
     for (name, limit) in named.into_iter().chain([("nobody-knows-it", 20)]) {
         let class = index(name).unwrap_or(default);
@@ -117,12 +117,12 @@ fn a_snapshot_names_ten_tenants_and_those_with_the_most() {
 fn a_class_that_the_full_cell_refuses_is_saturated_however_low_its_use() {
     let cell = cell(10, vec![class("a", 0, 10), class("b", 2, 4), class("c", 0, 10)]);
     let acme = tenant("acme");
-    let saturation = || cell.report().classes.iter().map(|c| c.saturation.thousandths()).collect::<Vec<_>>();
+    let saturation = || cell.saturations().classes().iter().map(|s| s.thousandths()).collect::<Vec<_>>();
     assert_eq!(saturation(), [0, 0, 0]);
     let _c = cell.try_acquire(2, &acme).unwrap();
     let _a: Vec<_> = (0..7).map(|_| cell.try_acquire(0, &acme).unwrap()).collect();
     assert_eq!(saturation(), [1000, 0, 1000], "only b's floor is left");
-    assert_eq!(cell.report().cell, Saturation::ratio(8, 10));
+    assert_eq!(cell.saturations().cell(), Saturation::ratio(8, 10));
     let _b = cell.try_acquire(1, &acme).unwrap();
     assert_eq!(saturation(), [1000, 500, 1000], "one of the two that b could hold");
 }
@@ -132,7 +132,7 @@ fn a_tenant_at_its_share_does_not_make_its_class_saturated() {
     let cell = quartered(8, vec![class("a", 0, 8)]);
     let _held: Vec<_> = (0..2).map(|_| cell.try_acquire(0, &tenant("noisy")).unwrap()).collect();
     assert_eq!(reason(cell.try_acquire(0, &tenant("noisy"))), Some(CellReason::Tenant));
-    assert_eq!(cell.report().classes[0].saturation, Saturation::ratio(2, 8));
+    assert_eq!(cell.saturations().classes(), [Saturation::ratio(2, 8)]);
 }
 
 #[test]

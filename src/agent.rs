@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use cofferdam_agent::{Agent, Listeners, Running, Settings};
-use cofferdam_fleet::{Fleet, FleetError, Loaded, Origin, Problem, Trusted};
+use cofferdam_fleet::{Fleet, FleetError, Loaded, Origin, Problem, Trusted, did_you_mean};
 use cofferdam_model::CellId;
 use cofferdam_proxy::{listen, workers};
 
-use crate::process::{ProcessArgs, Signals, Told};
+use crate::process::{self, ProcessArgs, Signals, Told};
 
 /// Run the agent of one cell: its bulkheads, in front of its backend
 #[derive(Debug, clap::Args)]
@@ -72,8 +72,7 @@ pub(crate) struct CellArgs {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let loaded = args.cell.load()?;
     args.process.run(async |mut signals| {
-        args.cell.warn(&loaded);
-        let running = args.cell.start(&loaded.fleet, args.backend.clone())?;
+        let running = args.cell.start(&loaded, args.backend.clone())?;
         told_to_leave(&mut signals).await;
         running.shutdown().await;
         Ok(())
@@ -87,24 +86,22 @@ impl CellArgs {
         if loaded.fleet.cells.iter().any(|cell| cell.id == self.cell) {
             return Ok(loaded);
         }
-        let message = format!("there is no cell {}, which --cell names", self.cell);
+        let nearest =
+            did_you_mean(self.cell.as_str(), loaded.fleet.cells.iter().map(|cell| cell.id.as_str()));
+        let message = format!("there is no cell {}, which --cell names{nearest}", self.cell);
         let problem = Problem { line: 1, column: 1, key: "cells".to_owned(), message };
         Err(FleetError::Problems { file: self.fleet.clone(), problems: vec![problem] })
     }
 
-    /// Logs what is odd about the fleet file.
-    pub(crate) fn warn(&self, loaded: &Loaded) {
-        for warning in &loaded.warnings {
-            tracing::warn!("{}", warning.in_file(&self.fleet));
-        }
-    }
-
-    /// Binds the listeners and starts the agent.
-    pub(crate) fn start(&self, fleet: &Fleet, backend: Origin) -> anyhow::Result<Running> {
+    /// Logs what is odd about the fleet file, binds the listeners and starts the agent.
+    pub(crate) fn start(&self, loaded: &Loaded, backend: Origin) -> anyhow::Result<Running> {
+        process::warn(loaded, &self.fleet);
+        let fleet = &loaded.fleet;
         let n_workers = self.workers.map_or_else(workers::default_count, NonZeroUsize::get);
         let could_not = |address| format!("could not listen on {address}");
-        let data = listen::shared(self.listen, n_workers).with_context(|| could_not(self.listen))?;
+        // The data port comes last: what clients can connect to lacks nothing else.
         let probes = listen::one(self.probe_listen).with_context(|| could_not(self.probe_listen))?;
+        let data = listen::shared(self.listen, n_workers).with_context(|| could_not(self.listen))?;
         tracing::info!(
             cell = %self.cell,
             listen = %data[0].local_addr()?,

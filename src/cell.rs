@@ -29,10 +29,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let loaded = args.cell.load()?;
     args.process.run(async |mut signals| {
-        args.cell.warn(&loaded);
         // Bound before the agent's own listeners, so that whoever finds the agent finds a whole cell.
         let backend = start_backend(Sample::new(args.cell.cell.as_str(), args.allow_poison))?;
-        let running = args.cell.start(&loaded.fleet, backend)?;
+        let running = args.cell.start(&loaded, backend)?;
         told_to_leave(&mut signals).await;
         running.shutdown().await;
         Ok(())

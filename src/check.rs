@@ -17,18 +17,22 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let loaded = Fleet::load(&args.fleet)?;
     for warning in &loaded.warnings {
-        println!("warning: {}:{warning}", args.fleet.display());
+        println!("{}", warning.as_warning_in_file(&args.fleet));
     }
     let fleet = &loaded.fleet;
     println!(
-        "{}: fleet {} at revision {} can be used: {} cells, {} plans, {} routes, {} classes",
+        "{}: fleet {} at revision {} can be used: {}, {}, {}, {}",
         args.fleet.display(),
         fleet.name,
         fleet.revision,
-        fleet.cells.len(),
-        fleet.plans.len(),
-        fleet.routes.as_slice().len(),
-        fleet.cell.classes.len(),
+        counted(fleet.cells.len(), "cell", "cells"),
+        counted(fleet.plans.len(), "plan", "plans"),
+        counted(fleet.routes.as_slice().len(), "route", "routes"),
+        counted(fleet.cell.classes.len(), "class", "classes"),
     );
     Ok(ExitCode::SUCCESS)
+}
+
+fn counted(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
 }

@@ -3,9 +3,11 @@
 
 use std::future::Future;
 use std::io::Read;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use cofferdam_fleet::{FleetError, Loaded};
 use cofferdam_telemetry::logs;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -96,9 +98,21 @@ impl Signals {
     }
 }
 
+/// Logs what is odd about a fleet file.
+pub(crate) fn warn(loaded: &Loaded, file: &Path) {
+    for warning in &loaded.warnings {
+        tracing::warn!("{}", warning.in_file(file));
+    }
+}
+
 /// Prints why the command cannot go on, and what its exit code is.
 #[expect(clippy::print_stderr, reason = "a command speaks to its user")]
 pub(crate) fn complain(error: &anyhow::Error) -> ExitCode {
-    eprintln!("cofferdam: {error:#}");
-    if error.is::<cofferdam_fleet::FleetError>() { ExitCode::from(BAD_INPUT) } else { ExitCode::FAILURE }
+    let fleet = error.downcast_ref::<FleetError>();
+    match fleet {
+        // Each line starts with its place, where editors find it.
+        Some(problems @ FleetError::Problems { .. }) => eprintln!("{problems}"),
+        _ => eprintln!("cofferdam: {error:#}"),
+    }
+    if fleet.is_some() { ExitCode::from(BAD_INPUT) } else { ExitCode::FAILURE }
 }

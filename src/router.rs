@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use cofferdam_fleet::Fleet;
+use cofferdam_fleet::{Fleet, Loaded};
 use cofferdam_proxy::{listen, workers};
 use cofferdam_router::{Listeners, Router, Settings};
 
-use crate::process::{ProcessArgs, Signals, Told};
+use crate::process::{self, ProcessArgs, Signals, Told};
 
 /// Run a router: SIGHUP reloads the fleet file, SIGTERM drains
 #[derive(Debug, clap::Args)]
@@ -48,19 +48,20 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let fleet = Fleet::load(&args.fleet)?.fleet;
-    args.process.run(|signals| serve(&args, fleet, signals))
+    let loaded = Fleet::load(&args.fleet)?;
+    args.process.run(|signals| serve(&args, loaded, signals))
 }
 
-async fn serve(args: &Args, fleet: Fleet, mut signals: Signals) -> anyhow::Result<()> {
+async fn serve(args: &Args, loaded: Loaded, mut signals: Signals) -> anyhow::Result<()> {
+    process::warn(&loaded, &args.fleet);
+    let fleet = loaded.fleet;
     let n_workers = args.workers.map_or_else(workers::default_count, usize::from);
     let bind = |address| listen::one(address).with_context(|| format!("could not listen on {address}"));
-    let listeners = Listeners {
-        data: listen::shared(args.listen, n_workers)
-            .with_context(|| format!("could not listen on {}", args.listen))?,
-        admin: Some(bind(args.admin)?),
-        probes: Some(bind(args.probe_listen)?),
-    };
+    // The data port comes last: what clients can connect to lacks nothing else.
+    let (admin, probes) = (bind(args.admin)?, bind(args.probe_listen)?);
+    let data = listen::shared(args.listen, n_workers)
+        .with_context(|| format!("could not listen on {}", args.listen))?;
+    let listeners = Listeners { data, admin: Some(admin), probes: Some(probes) };
     let settings = Settings {
         drain_grace: args.drain_grace,
         drain_deadline: args.drain_deadline,
@@ -84,6 +85,7 @@ fn reload(router: &Router, path: &Path) {
         error.to_string()
     });
     let done = done.and_then(|loaded| {
+        process::warn(&loaded, path);
         let revision = loaded.fleet.revision;
         router.reload(loaded.fleet).map(|()| revision).map_err(|error| error.to_string())
     });

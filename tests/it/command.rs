@@ -37,7 +37,21 @@ fn check_takes_the_example_and_the_smallest_file() {
     assert!(
         printed.contains("fleet acme-prod at revision 42 can be used: 4 cells, 3 plans, 6 routes, 4 classes")
     );
-    assert_eq!(check(TWO_CELLS).0, 0);
+    let (code, printed) = check(TWO_CELLS);
+    assert_eq!(code, 0);
+    assert!(printed.contains("can be used: 2 cells, 1 plan, 1 route, 1 class"), "{printed}");
+}
+
+#[test]
+fn every_problem_and_every_warning_starts_with_its_place() {
+    let (code, printed) = check(&format!("{TWO_CELLS}cell: {{ max_in_flight: x }}\nplacment: {{}}\n"));
+    assert_eq!((code, printed.lines().count()), (2, 2), "{printed}");
+    for (line, place) in printed.lines().zip(["/fleet.yaml:3:24: cell.", "/fleet.yaml:4:1: placment: "]) {
+        assert!(line.starts_with('/') && line.contains(place), "{line}");
+    }
+    let (_, printed) = check(TWO_CELLS);
+    let warning = "/fleet.yaml:2:8: warning: cells: all cells are in one zone";
+    assert!(printed.starts_with('/') && printed.contains(warning), "{printed}");
 }
 
 #[test]
@@ -65,7 +79,8 @@ fn check_says_what_is_wrong_and_where_and_exits_with_2() {
 fn a_file_that_is_not_there_or_not_yaml_exits_with_2() {
     let (code, printed) = check_file(Path::new("nowhere/fleet.yaml"));
     assert_eq!(code, 2);
-    assert!(printed.contains("nowhere/fleet.yaml: "), "{printed}");
+    assert!(printed.starts_with("cofferdam: nowhere/fleet.yaml: "), "{printed}");
+    assert_eq!(printed.matches("No such file").count(), 1, "{printed}");
     assert_eq!(check("fleet: [\n").0, 2);
     let router = run(&["router", "--fleet", "nowhere/fleet.yaml"]);
     assert_eq!(router.status.code(), Some(2));
@@ -76,6 +91,8 @@ fn an_agent_for_a_cell_that_the_file_lacks_exits_with_2() {
     let output = run(&["cell", "--fleet", EXAMPLE, "--cell", "cell-z", "--listen", "127.0.0.1:0"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("cell-z"));
+    let output = run(&["cell", "--fleet", EXAMPLE, "--cell", "cel-a", "--listen", "127.0.0.1:0"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("did you mean `cell-a`?"));
 }
 
 #[test]

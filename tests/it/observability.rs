@@ -119,6 +119,18 @@ async fn a_cells_report_has_an_age_that_grows() {
 }
 
 #[tokio::test]
+async fn the_help_of_every_metric_ends_without_a_full_stop() {
+    let fleet = TestFleet::start(PINS).await;
+    assert_eq!(fleet.router.ask(get("/", "acme")).await.status(), 200);
+    for probes in [fleet.router.probes, fleet.cells[0].probes] {
+        let text = raw::ask(probes, "GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").await.text();
+        let helps: Vec<_> = text.lines().filter(|line| line.starts_with("# HELP ")).collect();
+        assert!(helps.len() > 5, "{text}");
+        assert!(!helps.iter().any(|help| help.ends_with('.')), "{helps:#?}");
+    }
+}
+
+#[tokio::test]
 async fn probes_answer_while_everything_is_full() {
     // P18
     let rest = "cell: { max_in_flight: 4, tenant_share: 1, classes: { default: { ceiling: 4, queue: 0 } } }

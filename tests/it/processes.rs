@@ -8,7 +8,7 @@ use crate::support::eventually;
 use crate::support::files::{PINS, alone, fleet, revision};
 use crate::support::processes::{RealFleet, probe};
 use crate::support::raw::{self, get};
-use crate::support::scripted::{Play, Scripted, ok};
+use crate::support::scripted::{Play, Refusing, Scripted, ok};
 
 #[tokio::test]
 async fn a_cell_that_is_killed_under_an_idempotent_load_fails_no_request() {
@@ -70,6 +70,46 @@ async fn every_process_leaves_when_its_standard_input_closes() {
     for process in fleet.cells.iter_mut().chain([&mut fleet.router]) {
         assert_eq!(process.end().await.code(), Some(0));
     }
+}
+
+#[tokio::test]
+async fn a_second_router_at_a_port_that_is_taken_ends_and_the_clients_of_the_first_notice_nothing() {
+    let cell = Scripted::named("cell").await;
+    let fleet = RealFleet::start(0, &["--workers", "2"], |_| alone(cell.address, "")).await;
+    let mut second = fleet.start_second_router();
+    let status = eventually("the second router's end", async || {
+        // Each on a connection of its own, which the kernel could have given to the other process.
+        assert_eq!(raw::ask(fleet.data, get("/", "acme")).await.text(), "cell");
+        second.ended()
+    })
+    .await;
+    assert_eq!(status.code(), Some(1));
+    assert!(second.log().contains(&format!("could not listen on {}: Address already in use", fleet.data)));
+    assert_eq!(raw::ask(fleet.data, get("/", "acme")).await.text(), "cell");
+}
+
+#[tokio::test]
+async fn what_is_odd_about_a_fleet_file_is_logged_at_the_start_and_at_each_reload() {
+    let (a, b) = (Scripted::named("a").await, Scripted::named("b").await);
+    let cells = [a.address, b.address];
+    let fleet = RealFleet::start(0, &[], |_| revision(1, &cells, PINS)).await;
+    let one_zone = || fleet.router.log().matches("fleet.yaml:4:3: cells: all cells are in one zone").count();
+    assert_eq!(one_zone(), 1);
+    fleet.write(&revision(2, &cells, PINS));
+    fleet.router.signal(Signal::HUP);
+    eventually("the warning again", async || (one_zone() == 2).then_some(())).await;
+}
+
+#[tokio::test]
+async fn the_log_says_whose_a_request_was_where_it_went_and_why_a_cell_is_down() {
+    let (cell, down) = (Scripted::named("cell").await, Refusing::new());
+    let pins = "placement: { pins: { acme: [cell-b, cell-a] } }\n";
+    let flags = ["--log", "cofferdam_router=debug"];
+    let fleet = RealFleet::start(0, &flags, |_| fleet(&[cell.address, down.address], pins)).await;
+    assert_eq!(raw::ask(fleet.data, get("/x", "acme")).await.text(), "cell");
+    let answered = r#"path="/x" tenant="acme" class="default" cell="cell-a"}: request answered status=200"#;
+    eventually("the request's line", async || fleet.router.log().contains(answered).then_some(())).await;
+    assert!(fleet.router.log().contains("fault=could not connect: Connection refused"));
 }
 
 #[tokio::test]

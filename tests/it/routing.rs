@@ -67,6 +67,37 @@ async fn host_path_and_header_each_name_a_tenant() {
 }
 
 #[tokio::test]
+async fn a_path_names_the_tenant_that_is_left_when_it_is_resolved() {
+    // A backend that resolves the path must not serve globex for what acme was admitted for.
+    let cells = start(SOURCES).await;
+    for (path, cell) in [
+        ("/t/acme/../globex/secret", "cell-b"),
+        ("/t/acme/%2e%2E/globex/secret", "cell-b"),
+        ("/t/globex/x/../y", "cell-b"),
+        ("//t//acme/x", "cell-a"),
+        ("/t/%61cme/x", "cell-a"),
+    ] {
+        let answer = cells.router.ask(hosted("test.example", path, "")).await;
+        assert_eq!(answer.text(), cell, "{path}");
+        let seen = if cell == "cell-a" { cells.a.seen() } else { cells.b.seen() };
+        assert_eq!(seen.last().unwrap().head.second_word(), path, "the bytes go on as they came");
+    }
+    for path in ["/t/..", "/t/acme/../../secret", "/t/acme%2Fx"] {
+        let answer = cells.router.ask(hosted("test.example", path, "")).await;
+        assert_eq!(answer.status(), 400, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_without_a_tenant_is_told_where_one_was_looked_for() {
+    let cells = start(SOURCES).await;
+    let answer = cells.router.ask(hosted("test.example", "/", "")).await;
+    assert_eq!((answer.status(), answer.problem().as_str()), (400, "no_tenant"));
+    let places = "host {tenant}.app.example, path /t/{tenant}, header x-tenant-id";
+    assert!(answer.text().contains(places), "{}", answer.text());
+}
+
+#[tokio::test]
 async fn the_first_source_that_is_present_decides_and_must_agree_is_checked() {
     let cells = start(SOURCES).await;
     let answer = cells.router.ask(hosted("acme.app.example", "/t/globex", "")).await;
@@ -138,6 +169,7 @@ async fn connect_and_trace_are_405_and_options_asterisk_is_answered_here() {
     ] {
         let answer = cells.router.ask(&request).await;
         assert_eq!(answer.status(), 405, "{request}");
+        assert!(answer.field("allow").unwrap().contains("GET"));
     }
     let answer = cells.router.ask(with_fields("OPTIONS", "*", "acme", "")).await;
     assert_eq!(answer.status(), 200);

@@ -134,6 +134,15 @@ impl RealFleet {
         Some(Self { folder, router, cells, data, admin, probes, addresses })
     }
 
+    /// Starts another router at the first one's data port, with everything else of its own.
+    pub(crate) fn start_second_router(&self) -> Process {
+        let file = self.folder.path().join("fleet.yaml");
+        let [data, admin, probes] = [self.data, free_port(), free_port()].map(|address| address.to_string());
+        let arguments = ["router", "--fleet", file.to_str().unwrap(), "--workers", "2", "--listen", &data];
+        let arguments = [&arguments[..], &["--admin", &admin, "--probe-listen", &probes]].concat();
+        Process::start(self.folder.path(), "second", &arguments)
+    }
+
     /// Writes the fleet file anew.
     pub(crate) fn write(&self, text: &str) {
         fs::write(self.folder.path().join("fleet.yaml"), text).unwrap();

@@ -1,6 +1,7 @@
 //! The directory of cells: one entry for each, shared by workers, probes and the admin listener, kept over reloads.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,6 +9,7 @@ use std::time::Instant;
 
 use cofferdam_fleet::{self as fleet, Origin};
 use cofferdam_model::{CellId, ZoneId};
+use cofferdam_telemetry::logs::with_causes;
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -74,9 +76,9 @@ impl Cell {
     }
 
     /// Takes note of a connect that failed.
-    pub(crate) fn note_fault(&self, fault: &dyn fmt::Display, now: Instant) {
+    pub(crate) fn note_fault(&self, fault: &(dyn Error + 'static), now: Instant) {
         if self.health.note_fault(now) {
-            tracing::warn!(cell = %self.id, %fault, "cell is believed down");
+            tracing::warn!(cell = %self.id, fault = %with_causes(fault), "cell is believed down");
         }
     }
 
@@ -152,6 +154,7 @@ impl Collector for Directory {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
     use std::path::Path;
 
     use super::*;
@@ -161,7 +164,7 @@ mod tests {
         let text = "fleet: f\ncells: [{ id: a, url: 'http://a:1', probe: 'http://a:2' }]\nplacement: { shard_size: 1 }\n";
         let fleet = fleet::Fleet::parse(text, Path::new(".")).unwrap().fleet;
         let (cell, now) = (Cell::new(&fleet.cells[0]), Instant::now());
-        cell.note_fault(&"refused", now);
+        cell.note_fault(&io::Error::from(io::ErrorKind::ConnectionRefused), now);
         cell.note_answer(None, false, now);
         assert!(!cell.health.is_up(now));
         cell.note_answer(None, true, now);

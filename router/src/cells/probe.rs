@@ -3,13 +3,18 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cofferdam_telemetry::logs::with_causes;
+
 use super::directory::{Cell, Directory};
 
 /// Asks every cell that has a probe, every `every`, for ever. A probe that takes longer than that has failed.
 pub(crate) async fn probe_for_ever(directory: Directory, every: Duration) {
     let client = match reqwest::Client::builder().timeout(every).no_proxy().build() {
         Ok(client) => client,
-        Err(error) => return tracing::error!(%error, "cells are not probed: no client could be made"),
+        Err(error) => {
+            let error = with_causes(&error);
+            return tracing::error!(%error, "cells are not probed: no client could be made");
+        }
     };
     let mut ticks = tokio::time::interval(every);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -31,7 +36,10 @@ async fn probe(client: reqwest::Client, cell: Arc<Cell>) {
         match answer {
             Ok(answer) if well => tracing::info!(cell = %cell.id, status = %answer.status(), "cell is ready"),
             Ok(answer) => tracing::warn!(cell = %cell.id, status = %answer.status(), "cell is not ready"),
-            Err(error) => tracing::warn!(cell = %cell.id, %error, "cell does not answer its probe"),
+            Err(error) => {
+                let error = with_causes(&error);
+                tracing::warn!(cell = %cell.id, %error, "cell does not answer its probe");
+            }
         }
     }
 }

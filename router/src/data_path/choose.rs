@@ -48,6 +48,7 @@ impl<'v> Candidates<'v> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
     use std::path::Path;
 
     use cofferdam_fleet::Fleet;
@@ -63,6 +64,10 @@ mod tests {
         Directory::default().adopt(&fleet.cells)
     }
 
+    fn refused() -> io::Error {
+        io::ErrorKind::ConnectionRefused.into()
+    }
+
     fn order(shard: &[CellIndex], cells: &[Arc<Cell>], now: Instant) -> Vec<u16> {
         let mut candidates = Candidates::new(Shard::new(shard), cells);
         std::iter::from_fn(|| candidates.next(now)).map(|cell| cell.0).collect()
@@ -72,9 +77,9 @@ mod tests {
     fn home_comes_first_and_what_is_down_last_but_never_left_out() {
         let (cells, shard, now) = (cells(4), [CellIndex(2), CellIndex(0)], Instant::now());
         assert_eq!(order(&shard, &cells, now), [2, 0]);
-        cells[2].note_fault(&"refused", now);
+        cells[2].note_fault(&refused(), now);
         assert_eq!(order(&shard, &cells, now), [0, 2]);
-        cells[0].note_fault(&"refused", now);
+        cells[0].note_fault(&refused(), now);
         assert_eq!(order(&shard, &cells, now), [2, 0]);
         cells[2].note_answer(None, true, now);
         assert_eq!(order(&shard, &cells, now), [2, 0]);
@@ -85,8 +90,8 @@ mod tests {
         let (cells, shard, now) = (cells(3), [CellIndex(0), CellIndex(1), CellIndex(2)], Instant::now());
         let mut candidates = Candidates::new(Shard::new(&shard), &cells);
         assert_eq!(candidates.next(now), Some(CellIndex(0)));
-        cells[0].note_fault(&"refused", now);
-        cells[1].note_fault(&"refused", now);
+        cells[0].note_fault(&refused(), now);
+        cells[1].note_fault(&refused(), now);
         assert_eq!(candidates.next(now), Some(CellIndex(2)));
         assert_eq!(candidates.next(now), Some(CellIndex(1)));
         assert_eq!(candidates.next(now), None);

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use cofferdam_fleet::{Route, Source, SourceKind};
+use cofferdam_fleet::{Route, Source, SourceKind, normal_path};
 use cofferdam_model::TenantId;
 use http::HeaderMap;
 use http::header::HOST;
@@ -26,11 +26,13 @@ pub(super) fn identify<'v>(
     head: &Parts,
 ) -> Result<Identified<'v>, Rejection> {
     let fleet = &snapshot.fleet;
-    let tenant = tenant(&fleet.tenant.sources, snapshot, peer, head)?;
+    // One path for both: a backend that resolves `/t/acme/../globex` must not serve what acme was admitted for.
+    let path = normal_path(head.uri.path());
+    let tenant = tenant(&fleet.tenant.sources, snapshot, peer, head, &path)?;
     let Some(plan) = fleet.tenant.plan_for(&tenant) else {
         return Err(Rejection::new(Reason::UnknownTenant, format!("tenant {tenant} is not in this fleet")));
     };
-    let route = fleet.classify(&head.method, head.uri.path(), head.uri.query());
+    let route = fleet.classify(&head.method, &path, head.uri.query());
     Ok(Identified { tenant, plan: &snapshot.plans[usize::from(plan.0)], route })
 }
 
@@ -57,13 +59,14 @@ fn tenant(
     snapshot: &Snapshot,
     peer: IpAddr,
     head: &Parts,
+    path: &str,
 ) -> Result<TenantId, Rejection> {
     let mut decided: Option<TenantId> = None;
     for source in sources {
         if decided.is_some() && !source.must_agree {
             continue;
         }
-        let Some(said) = said(&source.kind, peer, head)? else { continue };
+        let Some(said) = said(&source.kind, peer, head, path)? else { continue };
         let tenant = TenantId::parse(said, &snapshot.fleet.tenant.alphabet)
             .map_err(|error| Rejection::new(Reason::BadTenant, error.to_string()))?;
         match decided {
@@ -73,11 +76,22 @@ fn tenant(
             _ => decided = Some(tenant),
         }
     }
-    decided.ok_or_else(|| Rejection::new(Reason::NoTenant, "none of the fleet's sources names a tenant"))
+    decided.ok_or_else(|| no_tenant(sources))
+}
+
+/// Says where a tenant was looked for.
+fn no_tenant(sources: &[Source]) -> Rejection {
+    let places: Vec<_> = sources.iter().map(|source| source.kind.to_string()).collect();
+    Rejection::new(Reason::NoTenant, format!("no tenant in any of: {}", places.join(", ")))
 }
 
 /// The bytes in which one source names a tenant; `None` where it is not present.
-fn said<'r>(kind: &SourceKind, peer: IpAddr, head: &'r Parts) -> Result<Option<&'r [u8]>, Rejection> {
+fn said<'r>(
+    kind: &SourceKind,
+    peer: IpAddr,
+    head: &'r Parts,
+    path: &'r str,
+) -> Result<Option<&'r [u8]>, Rejection> {
     match kind {
         SourceKind::Header { name, trusted } => {
             if !trusted.trusts(peer) {
@@ -96,7 +110,7 @@ fn said<'r>(kind: &SourceKind, peer: IpAddr, head: &'r Parts) -> Result<Option<&
                 .map(str::as_bytes))
         }
         SourceKind::Path(pattern) => {
-            let rest = head.uri.path().strip_prefix(&*pattern.prefix);
+            let rest = path.strip_prefix(&*pattern.prefix);
             Ok(rest.map(|rest| rest.split('/').next().unwrap_or_default().as_bytes()))
         }
     }

@@ -30,10 +30,12 @@ use cofferdam_limits::Limits;
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
 use cofferdam_proxy::serve;
 use cofferdam_proxy::target::{self, Target, TargetError};
+use http::header::ALLOW;
 use http::request::Parts;
 use http::{Request, Response};
 use hyper::body::Incoming;
-use tracing::Instrument;
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
 
 pub(crate) use self::metrics::Metrics;
 use self::outgoing::Outgoing;
@@ -70,6 +72,7 @@ impl DataPath {
         view: &Arc<View>,
         peer: SocketAddr,
         request: Request<Incoming>,
+        span: &Span,
     ) -> Response<Reply> {
         let closing = Closing { view, metrics: &self.metrics, arrived: Instant::now() };
         let snapshot = &view.snapshot;
@@ -77,13 +80,15 @@ impl DataPath {
         match settle(&mut head) {
             Ok(Target::Onward) => {}
             Ok(Target::Server) => return closing.about_itself(),
-            Err(rejection) => return closing.reject(rejection),
+            Err(rejection) => return stray(closing, rejection),
         }
         let identified = match identify::identify(snapshot, peer.ip(), &head) {
             Ok(identified) => identified,
             Err(rejection) => return closing.reject(rejection),
         };
         let class = identified.route.class;
+        span.record("tenant", identified.tenant.as_str());
+        span.record("class", snapshot.fleet.cell.classes[class.get()].name.as_str());
         let body = ReplayBody::new(body, self.body);
         let outgoing = match self.outgoing(head, &body, snapshot, peer) {
             Ok(outgoing) => outgoing,
@@ -99,6 +104,9 @@ impl DataPath {
         let waiting = closing.waits(class);
         let forwarded = forward::forward(chosen, outgoing, exchange).await;
         waiting.over();
+        if let Ok(answer) = &forwarded.answer {
+            span.record("cell", answer.on_cell.cell().id.as_str());
+        }
         closing.release(forwarded)
     }
 
@@ -122,10 +130,27 @@ impl serve::Service for DataPath {
 
     async fn call(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<Reply> {
         let view = self.view.current();
-        let span =
-            tracing::debug_span!("request", %peer, method = %request.method(), path = request.uri().path());
-        self.journey(&view, peer, request).instrument(span).await
+        let span = tracing::debug_span!(
+            "request", %peer, method = %request.method(), path = request.uri().path(),
+            tenant = Empty, class = Empty, cell = Empty,
+        );
+        let journey = async {
+            let response = self.journey(&view, peer, request, &span).await;
+            tracing::debug!(status = response.status().as_u16(), "request answered");
+            response
+        };
+        journey.instrument(span.clone()).await
     }
+}
+
+/// The answer for a target that leads nowhere. A method that is not allowed is told which are, as by `OPTIONS *`.
+fn stray(closing: Closing<'_>, rejection: Rejection) -> Response<Reply> {
+    let is_method = rejection.reason == Reason::Method;
+    let mut response = closing.reject(rejection);
+    if is_method && let Some(allowed) = closing.about_itself().headers_mut().remove(ALLOW) {
+        response.headers_mut().insert(ALLOW, allowed);
+    }
+    response
 }
 
 fn settle(head: &mut Parts) -> Result<Target, Rejection> {

@@ -151,7 +151,7 @@ impl Rejection {
         Self { reason, detail: detail.into(), retry_after: ours.then_some(Duration::from_secs(1)) }
     }
 
-    /// A fleet-wide limit refused. `jitter` is the most that is added to the wait, as a share of it.
+    /// A fleet-wide limit refused. `jitter` is the share of the wait, a second at least, that may be added to it at random.
     pub(crate) fn limit(refusal: &Refusal, jitter: f64) -> Self {
         let reason = Reason::Limit(refusal.level, refusal.limited);
         let (level, limited) = (refusal.level, refusal.limited);
@@ -164,8 +164,7 @@ impl Rejection {
             }
             Wait::Never => (format!("the request costs more than the {level}'s burst"), None),
         };
-        let spread = |wait: Duration| wait + wait.mul_f64(jitter * rand::random::<f64>());
-        Self { reason, detail, retry_after: wait.map(spread) }
+        Self { reason, detail, retry_after: wait.map(|wait| spread(wait, jitter)) }
     }
 
     /// Another wait than the usual one, such as an agent's own.
@@ -187,15 +186,31 @@ impl Rejection {
             problem = problem.member("violated-policies", vec![violated]);
         }
         match self.retry_after {
-            // Whole seconds, rounded up: a request sent then passes.
-            Some(wait) => problem.retry_after(wait.as_millis().div_ceil(1000) as u64),
+            Some(wait) => problem.retry_after(whole_seconds(wait)),
             None => problem,
         }
     }
 }
 
+/// A wait in whole seconds, rounded up: a request sent then passes.
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}
+
+/// The wait and a random number of seconds more, so that the refused do not come back together. What is added is whole
+/// seconds, like the header that says so: less would be rounded away.
+fn spread(wait: Duration, jitter: f64) -> Duration {
+    if jitter <= 0.0 {
+        return wait;
+    }
+    let most = (wait.as_secs_f64() * jitter).ceil().max(1.0) as u64;
+    Duration::from_secs(whole_seconds(wait).saturating_add(rand::random_range(0..=most)))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use cofferdam_limits::Standing;
 
     use super::*;
@@ -204,17 +219,31 @@ mod tests {
         Refusal { level: Level::Tenant, limited: Limited::Rate, wait, standing: Standing::default() }
     }
 
+    /// Every Retry-After that 200 refusals have.
+    fn seen(wait: Wait, jitter: f64) -> BTreeSet<Option<u64>> {
+        let one = |_| {
+            let answer = Rejection::limit(&refusal(wait), jitter).problem().into_response();
+            answer.headers().get("retry-after").map(|value| value.to_str().unwrap().parse().unwrap())
+        };
+        (0..200).map(one).collect()
+    }
+
     #[test]
     fn retry_after_is_never_before_the_wait_and_jitter_only_adds() {
         // P47, P51
-        for _ in 0..200 {
-            let rejection = Rejection::limit(&refusal(Wait::Until(Duration::from_millis(1500))), 0.5);
-            let seconds =
-                rejection.problem().into_response().headers()["retry-after"].to_str().unwrap().parse::<u64>();
-            assert!((2..=3).contains(&seconds.unwrap()));
+        let until = |ms| Wait::Until(Duration::from_millis(ms));
+        for (wait, jitter, expected) in [
+            (until(1500), 0.0, 2..=2),
+            (until(3000), 0.0, 3..=3),
+            (Wait::Until(Duration::from_nanos(1_000_000_001)), 0.0, 2..=2),
+            (until(1500), 0.1, 2..=3),
+            (until(1000), 0.1, 1..=2),
+            (Wait::Unknown, 0.1, 1..=2),
+            (until(7000), 0.5, 7..=11),
+        ] {
+            assert_eq!(seen(wait, jitter), expected.map(Some).collect(), "{wait:?} {jitter}");
         }
-        let never = Rejection::limit(&refusal(Wait::Never), 0.5).problem().into_response();
-        assert!(!never.headers().contains_key("retry-after"));
+        assert_eq!(seen(Wait::Never, 0.5), [None].into());
     }
 
     #[test]

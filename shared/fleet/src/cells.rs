@@ -67,10 +67,10 @@ impl<'d> Cells<'d> {
     }
 }
 
-/// The readable cells; two of one id, or at one address, are refused at the later one.
+/// The readable cells; two of one id, or two listeners at one address, are refused at the later one.
 fn read_distinct(nodes: &[Node<'_>]) -> Vec<Cell> {
     let mut by_id = HashMap::new();
-    let mut by_url = HashMap::new();
+    let mut by_address = HashMap::new();
     let mut cells = Vec::with_capacity(nodes.len());
     for node in nodes {
         let fields = node.fields(&["id", "zone", "url", "probe", "weight"]);
@@ -80,8 +80,12 @@ fn read_distinct(nodes: &[Node<'_>]) -> Vec<Cell> {
             fields.mark_of("id").refuse(format_args!("cell {} is already on line {first}", cell.id));
             continue;
         }
-        if let Some(first) = by_url.insert(cell.url.clone(), cell.id.clone()) {
-            fields.mark_of("url").refuse(format_args!("url {} is already that of cell {first}", cell.url));
+        for (key, address) in [("url", Some(&cell.url)), ("probe", cell.probe.as_ref())] {
+            let Some(address) = address else { continue };
+            if let Some((taken, id)) = by_address.insert(address.clone(), (key, cell.id.clone())) {
+                let mark = fields.mark_of(key);
+                mark.refuse(format_args!("{key} {address} is already the {taken} of cell {id}"));
+            }
         }
         cells.push(cell);
     }

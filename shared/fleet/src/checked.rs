@@ -62,7 +62,7 @@ impl Fleet {
     /// # Errors
     /// The file cannot be read, or has problems: all of them are in the error.
     pub fn load(path: &Path) -> Result<Loaded, FleetError> {
-        let read_error = |source| FleetError::Read { path: path.to_owned(), source };
+        let read_error = |error| FleetError::Read { path: path.to_owned(), error };
         let mut bytes = Vec::new();
         // One byte more than may be there tells a file that is too large from one that just fits.
         File::open(path)
@@ -116,11 +116,11 @@ impl Fleet {
         let alphabet = tenant::read_alphabet(tenant.as_ref());
         let placement = PlacementRules::read(&root, base_dir, &cells, &alphabet);
         let plans = Plans::read(&root);
-        let tenant = TenantRules::read(tenant.as_ref(), alphabet, &plans);
+        let tenant = TenantRules::read(&root, tenant.as_ref(), alphabet, &plans);
         let ceiling = Ceiling::read(&root);
         let limits = LimitRules::read(&root);
         let cell = CellRules::read(&root);
-        let routes = Routes::read(&root, &cell, &plans.sorted);
+        let routes = Routes::read(&root, &cell, &plans.sorted, ceiling.bucket.as_ref());
         Some(Self {
             name: name?,
             revision: Revision(revision.unwrap_or(1)),

@@ -1,5 +1,6 @@
 //! A class of `cell.classes`: its places, its queue, and what it may not be.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use cofferdam_model::{ClassName, Count};
@@ -9,8 +10,8 @@ use crate::node::{Entry, Fields, Node};
 /// The longest queue: requests that wait hold memory and sockets.
 const MAX_QUEUE: u32 = 100_000;
 
-/// The longest that a request may wait for a place.
-const MAX_WAIT: Duration = Duration::from_secs(60);
+/// How long a request may wait for a place.
+const WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
 
 /// A class's place in [`crate::CellRules::classes`]. It is meaningful within one snapshot only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,7 +31,7 @@ pub struct Class {
     pub ceiling: u32,
     /// How many requests may wait for a place; 0 by default, which refuses at once.
     pub queue: u32,
-    /// How long one may wait; 100 ms by default, and above zero where there is a queue.
+    /// How long one may wait; 100 ms by default. The file gives it where there is a queue, and nowhere else.
     pub max_wait: Duration,
 }
 
@@ -63,14 +64,17 @@ impl Class {
         class.floor = fields.whole_u32_or("floor", 0..=u32::MAX, class.floor);
         class.ceiling = fields.whole_u32_or("ceiling", 1..=u32::MAX, class.ceiling);
         class.check_places(&fields, places);
-        class.queue = fields.get("queue").and_then(read_queue).unwrap_or(class.queue);
-        if let Some(max_wait) = fields.get("max_wait") {
-            class.max_wait = max_wait.duration(Duration::ZERO..=MAX_WAIT).unwrap_or(class.max_wait);
+        if let Some(queue) = fields.get("queue") {
+            // Where the number cannot be read, there is somebody to wait.
+            class.queue = read_queue(queue).unwrap_or(MAX_QUEUE);
         }
-        if class.queue > 0 && class.max_wait.is_zero() {
-            fields
-                .mark_of("max_wait")
-                .refuse(format_args!("a queue of {} needs a wait above zero", class.queue));
+        if let Some(max_wait) = fields.get("max_wait") {
+            class.max_wait = max_wait.duration(WAITS).unwrap_or(class.max_wait);
+            if class.queue == 0 {
+                max_wait
+                    .mark
+                    .refuse("nobody waits in a class without a queue: give it one, or leave this out");
+            }
         }
         Some(class)
     }

@@ -1,19 +1,19 @@
 //! Paths in one normal form, so that no spelling of a path escapes its route. What goes on to a cell is the path as it
-//! came; this form is for matching alone.
+//! came; this form is for matching, and for finding the tenant's segment, alone.
 
 use std::borrow::Cow;
 
 /// The normal form of a request's path: `//` merged, `.` and `..` resolved, and every escape of a visible ASCII
 /// character decoded but `%2F` and `%25`, which would change where segments end or what is decoded twice. Escapes that
 /// stay have upper case digits. A path that is normal already costs a scan and no allocation.
-pub(crate) fn normal(path: &str) -> Cow<'_, str> {
+pub fn normal_path(path: &str) -> Cow<'_, str> {
     if is_normal(path) || !path.starts_with('/') { Cow::Borrowed(path) } else { Cow::Owned(normalise(path)) }
 }
 
 /// Whether a path of the fleet file says what it means: normal, and without escapes, a query or spaces.
 pub(crate) fn is_plain(path: &str) -> bool {
     let visible = |b: u8| b.is_ascii_graphic() && !matches!(b, b'?' | b'#' | b'%');
-    path.starts_with('/') && path.bytes().all(visible) && normal(path) == path
+    path.starts_with('/') && path.bytes().all(visible) && normal_path(path) == path
 }
 
 /// Whether `prefix`, which has no slash at its end unless it is `/`, is the path or stands above it, by whole segments.
@@ -130,13 +130,13 @@ mod tests {
             ("*", "*"),
             ("", ""),
         ] {
-            assert_eq!(normal(path), expected, "{path}");
+            assert_eq!(normal_path(path), expected, "{path}");
         }
     }
 
     #[test]
     fn a_path_that_is_normal_is_not_copied() {
-        assert!(matches!(normal("/v1/search/x.y"), Cow::Borrowed(_)));
+        assert!(matches!(normal_path("/v1/search/x.y"), Cow::Borrowed(_)));
     }
 
     #[test]
@@ -162,11 +162,11 @@ mod tests {
     proptest! {
         #[test]
         fn a_normal_form_is_its_own_normal_form(path in "/[a-c./%2fFeE1é]{0,24}") {
-            let once = normal(&path).into_owned();
+            let once = normal_path(&path).into_owned();
             prop_assert!(once.starts_with('/'));
             prop_assert!(!once.split('/').any(|segment| segment == "." || segment == ".."));
             prop_assert!(!once.contains("//"));
-            prop_assert_eq!(normal(&once).into_owned(), once);
+            prop_assert_eq!(normal_path(&once).into_owned(), once);
         }
     }
 }

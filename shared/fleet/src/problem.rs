@@ -20,12 +20,12 @@ pub struct Problem {
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
     /// The file could not be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {error}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// The file says something that cannot be used: every problem found, in the file's order.
     #[error("{}", Lines { file, problems })]
@@ -47,15 +47,24 @@ impl Problem {
     pub fn in_file(&self, file: &Path) -> impl fmt::Display {
         fmt::from_fn(move |f| write!(f, "{}:{self}", file.display()))
     }
+
+    /// The same for what is only odd.
+    pub fn as_warning_in_file(&self, file: &Path) -> impl fmt::Display {
+        let Self { line, column, .. } = self;
+        let text = self.text();
+        fmt::from_fn(move |f| write!(f, "{}:{line}:{column}: warning: {text}", file.display()))
+    }
+
+    /// What is wrong, behind its key.
+    fn text(&self) -> String {
+        let Self { key, message, .. } = self;
+        if key.is_empty() { message.clone() } else { format!("{key}: {message}") }
+    }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: ", self.line, self.column)?;
-        if !self.key.is_empty() {
-            write!(f, "{}: ", self.key)?;
-        }
-        f.write_str(&self.message)
+        write!(f, "{}:{}: {}", self.line, self.column, self.text())
     }
 }
 

@@ -7,7 +7,7 @@ use http::Method;
 
 use crate::node::{Fields, Node};
 use crate::path;
-use crate::{CellRules, ClassIndex, Plan};
+use crate::{Bucket, CellRules, ClassIndex, Plan};
 
 /// The most routes that a fleet may have. They are tried in turn for each request.
 const MAX_ROUTES: usize = 1000;
@@ -122,13 +122,18 @@ impl Routes {
     /// The first route that matches a request. The path may be spelled in any way; it costs an allocation only where
     /// it is not normal.
     pub fn classify(&self, method: &Method, path: &str, query: Option<&str>) -> RouteIndex {
-        let path = path::normal(path);
+        let path = path::normal_path(path);
         let found = self.0.iter().position(|route| route.matches(method, &path, query));
         // One matches everything, and there are at most 1,001.
         RouteIndex(found.unwrap_or(self.0.len() - 1) as u16)
     }
 
-    pub(crate) fn read(root: &Fields<'_>, cell: &CellRules, plans: &[Plan]) -> Self {
+    pub(crate) fn read(
+        root: &Fields<'_>,
+        cell: &CellRules,
+        plans: &[Plan],
+        ceiling: Option<&Bucket>,
+    ) -> Self {
         let nodes = root.get("routes").map_or_else(Vec::new, |node| node.list("a list of routes"));
         if nodes.len() > MAX_ROUTES {
             root.mark_of("routes").refuse(format_args!("{} routes exceed {MAX_ROUTES}", nodes.len()));
@@ -140,11 +145,17 @@ impl Routes {
                 node.mark.warn(format_args!("no request comes here: routes[{earlier}] matches all of it"));
             }
             // A cost above a bucket's capacity can never be paid.
-            if let Some(plan) = plans.iter().find(|plan| plan.bucket.burst < u64::from(route.cost)) {
-                let Plan { name, bucket, .. } = plan;
-                let (cost, burst) = (route.cost, bucket.burst);
+            let cost = route.cost;
+            let beyond = |bucket: &Bucket| bucket.burst < u64::from(cost);
+            if let Some(Plan { name, bucket, .. }) = plans.iter().find(|plan| beyond(&plan.bucket)) {
+                let burst = bucket.burst;
                 node.mark.warn(format_args!(
                     "cost {cost} exceeds the burst {burst} of plan {name}: always refused"
+                ));
+            }
+            if let Some(Bucket { burst, .. }) = ceiling.filter(|bucket| beyond(bucket)) {
+                node.mark.warn(format_args!(
+                    "cost {cost} exceeds the burst {burst} of the ceiling: always refused"
                 ));
             }
             routes.push(route);

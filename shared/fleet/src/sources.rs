@@ -1,6 +1,7 @@
 //! `tenant.from`: the doors by which a tenant comes in. What a request holds is read by the router, not here.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use cofferdam_model::headers;
 use http::{HeaderName, header};
@@ -17,7 +18,8 @@ const TENANT: &str = "{tenant}";
 pub struct Source {
     /// Which place.
     pub kind: SourceKind,
-    /// Where this source is present beside the one that decides and names another tenant, the request is refused.
+    /// Where this source is present beside an earlier one that decides and names another tenant, the request is
+    /// refused. Never so of the first source, which has none before it.
     pub must_agree: bool,
 }
 
@@ -68,30 +70,54 @@ impl Source {
     /// Reads the list of sources. Each is a map with one key that says which kind it is.
     pub(crate) fn read_all(node: &Node<'_>) -> Vec<Self> {
         let items = node.filled_list("a list of sources such as header: { name: x-tenant-id }");
-        items.iter().filter_map(Self::read).collect()
+        let mut sources: Vec<Self> = Vec::with_capacity(items.len());
+        for (at, item) in items.iter().enumerate() {
+            let Some(source) = Self::read(item, at == 0) else { continue };
+            let place = source.kind.to_string();
+            if sources.iter().any(|earlier| earlier.kind.to_string() == place) {
+                item.mark.refuse(format_args!("{place} is a source already"));
+            }
+            sources.push(source);
+        }
+        sources
     }
 
-    fn read(node: &Node<'_>) -> Option<Self> {
+    fn read(node: &Node<'_>, is_first: bool) -> Option<Self> {
         let kinds = node.fields(&["header", "host", "path"]);
         let Some((key, value)) = kinds.only() else {
             node.mark.refuse("a source is exactly one of header, host and path");
             return None;
         };
-        let (kind, must_agree) = match key {
+        let (kind, fields) = match key {
             "header" => {
                 let fields = value.fields(&["name", "trusted", "must_agree"]);
-                (read_header(&fields), fields.scalar("must_agree"))
+                (read_header(&fields), fields)
             }
             "host" => {
                 let fields = value.fields(&["pattern", "reserved", "must_agree"]);
-                (read_host(&fields).map(SourceKind::Host), fields.scalar("must_agree"))
+                (read_host(&fields).map(SourceKind::Host), fields)
             }
             _ => {
                 let fields = value.fields(&["pattern", "must_agree"]);
-                (read_path(&fields).map(SourceKind::Path), fields.scalar("must_agree"))
+                (read_path(&fields).map(SourceKind::Path), fields)
             }
         };
-        Some(Self { kind: kind?, must_agree: must_agree.unwrap_or_default() })
+        let must_agree = fields.scalar("must_agree").unwrap_or_default();
+        if must_agree && is_first {
+            let mark = fields.mark_of("must_agree");
+            mark.refuse("the first source has none before it to agree with: set this on a later one");
+        }
+        Some(Self { kind: kind?, must_agree })
+    }
+}
+
+impl fmt::Display for SourceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Header { name, .. } => write!(f, "header {name}"),
+            Self::Host(pattern) => write!(f, "host {TENANT}{}", pattern.suffix),
+            Self::Path(pattern) => write!(f, "path {}{TENANT}", pattern.prefix),
+        }
     }
 }
 

@@ -29,7 +29,12 @@ impl TenantRules {
         self.plan_of.get(tenant).copied().or(self.unknown)
     }
 
-    pub(crate) fn read(section: Option<&Fields<'_>>, alphabet: Alphabet, plans: &Plans) -> Self {
+    pub(crate) fn read(
+        root: &Fields<'_>,
+        section: Option<&Fields<'_>>,
+        alphabet: Alphabet,
+        plans: &Plans,
+    ) -> Self {
         let get = |key| section.and_then(|fields| fields.get(key));
         let sources = get("from").map_or_else(|| vec![Source::default()], Source::read_all);
         let plan_of = get("plan_of").map(|node| read_plan_of(node, &alphabet, plans)).unwrap_or_default();
@@ -42,6 +47,10 @@ impl TenantRules {
                 .flatten(),
             None => plans.default_plan,
         };
+        if plan_of.is_empty() && unknown.is_none() {
+            let mark = get("unknown").map_or_else(|| root.mark_of("plans"), |node| node.mark.clone());
+            mark.warn("no tenant has a plan, so each is refused (404): name one in tenant.plan_of or tenant.unknown");
+        }
         Self { alphabet, sources, plan_of, unknown }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{
     DefaultMessageFormatter, DuplicateKeyPolicy, MergeKeyPolicy, MessageFormatter, NonFiniteFloatPolicy,
     Options, Spanned,
@@ -46,8 +47,31 @@ fn message(error: &serde_saphyr::Error) -> String {
         serde_saphyr::Error::MultipleDocuments { .. } => {
             "a second document starts here: expected one".to_owned()
         }
-        serde_saphyr::Error::Budget { breach, .. } => format!("the file exceeds a bound: {breach:?}"),
+        serde_saphyr::Error::Budget { breach, .. } => too_much(breach).to_owned(),
+        serde_saphyr::Error::AliasReplayLimitExceeded { .. }
+        | serde_saphyr::Error::AliasReplayStackDepthExceeded { .. } => TOO_MANY_ALIASES.to_owned(),
+        serde_saphyr::Error::RecursiveReferencesRequireWeakTypes { .. } => {
+            "an alias cannot stand inside what it names".to_owned()
+        }
+        // Keys alone are read as text and nothing else.
+        serde_saphyr::Error::Unexpected { expected: "string scalar", .. } => {
+            "a key cannot be a list or a map: expected text".to_owned()
+        }
         other => DefaultMessageFormatter.format_message(other).replace(char::is_control, " "),
+    }
+}
+
+const TOO_MANY_ALIASES: &str = "the aliases expand to too much";
+
+/// Which bound the file is beyond.
+fn too_much(breach: &BudgetBreach) -> &'static str {
+    match breach {
+        BudgetBreach::Depth { .. } => "the values are nested too deep",
+        BudgetBreach::Aliases { .. }
+        | BudgetBreach::Anchors { .. }
+        | BudgetBreach::RecordedAnchorEvents { .. }
+        | BudgetBreach::RecordedAnchorBytes { .. } => TOO_MANY_ALIASES,
+        _ => "the file has too many values",
     }
 }
 

@@ -43,8 +43,6 @@ pub enum ReportError {
 }
 
 impl Saturation {
-    /// Nothing in use.
-    pub const IDLE: Self = Self(0);
     /// No room left.
     pub const FULL: Self = Self(1000);
 

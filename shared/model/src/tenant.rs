@@ -24,7 +24,10 @@ pub enum TenantError {
     #[error("tenant id of {0} bytes exceeds 64")]
     TooLong(usize),
     /// A byte outside the alphabet.
-    #[error("tenant id has the byte 0x{byte:02x} at {at}")]
+    #[error(
+        "tenant id has '{}' at {at}: a-z, 0-9, '-' and the fleet file's extra_characters are allowed",
+        byte.escape_ascii()
+    )]
     Character {
         /// The byte itself.
         byte: u8,
@@ -154,6 +157,17 @@ mod tests {
         assert_eq!(parse(&[b'a'; 65]), Err(TenantError::TooLong(65)));
         assert_eq!(parse(b"Acme"), Err(TenantError::Character { byte: b'A', at: 0 }));
         assert_eq!(parse(b"a_b"), Err(TenantError::Character { byte: b'_', at: 1 }));
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_id_is_said_in_characters() {
+        let allowed = "a-z, 0-9, '-' and the fleet file's extra_characters are allowed";
+        for (id, expected) in
+            [("aCme", "'C' at 1"), ("a b", "' ' at 1"), ("\n", "'\\n' at 0"), ("é", "'\\xc3' at 0")]
+        {
+            let said = parse(id.as_bytes()).unwrap_err().to_string();
+            assert_eq!(said, format!("tenant id has {expected}: {allowed}"));
+        }
     }
 
     #[test]

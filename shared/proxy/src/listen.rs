@@ -14,11 +14,14 @@ pub fn one(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// `n` sockets that share one port, so that the kernel spreads connections over `n` workers. Port 0 picks a free
-/// port for all of them.
+/// port for all of them. A port that anybody else listens on is refused, even one that could be shared: the kernel
+/// would hand every other connection to that process.
 pub fn shared(address: SocketAddr, n: usize) -> io::Result<Vec<TcpListener>> {
     if n == 1 {
         return Ok(vec![one(address)?]);
     }
+    // Bound alone, and never listened on, this fails where the port has an owner.
+    drop(bind(address, false)?);
     let first = open(address, true)?;
     let address = first.local_addr()?;
     let mut listeners = vec![first];
@@ -29,13 +32,18 @@ pub fn shared(address: SocketAddr, n: usize) -> io::Result<Vec<TcpListener>> {
 }
 
 fn open(address: SocketAddr, reuse_port: bool) -> io::Result<TcpListener> {
+    let socket = bind(address, reuse_port)?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+fn bind(address: SocketAddr, reuse_port: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(reuse_port)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
+    Ok(socket)
 }
 
 #[cfg(test)]
@@ -49,5 +57,16 @@ mod tests {
         assert_eq!(shared[0].local_addr().unwrap(), shared[1].local_addr().unwrap());
         let lone = one(any).unwrap();
         assert!(one(lone.local_addr().unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_port_has_one_owner_however_many_sockets_share_it() {
+        let owned = shared(SocketAddr::from(([127, 0, 0, 1], 0)), 2).unwrap();
+        let port = owned[0].local_addr().unwrap();
+        for n in [1, 2] {
+            assert_eq!(shared(port, n).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        }
+        drop(owned);
+        assert!(shared(port, 2).is_ok());
     }
 }

@@ -1,5 +1,7 @@
 //! Structured logs on standard error.
 
+use std::error::Error;
+use std::fmt;
 use std::io::IsTerminal;
 use std::str::FromStr;
 
@@ -51,4 +53,30 @@ pub fn init(format: Format, filter: &str) -> Result<(), LogError> {
         Format::Json => builder.json().flatten_event(true).try_init(),
     };
     done.map_err(|_| LogError::Twice)
+}
+
+/// An error on one line, with everything that caused it: what failed first is what helps.
+pub fn with_causes<'e>(error: &'e (dyn Error + 'static)) -> impl fmt::Display + 'e {
+    fmt::from_fn(move |f| {
+        write!(f, "{error}")?;
+        std::iter::successors(error.source(), |&cause| cause.source())
+            .try_for_each(|cause| write!(f, ": {cause}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn an_error_is_shown_with_its_causes() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("could not connect")]
+        struct Outer(#[source] io::Error);
+        let error = Outer(io::Error::other("no route"));
+        assert_eq!(with_causes(&error).to_string(), "could not connect: no route");
+        assert_eq!(with_causes(&io::Error::other("no route")).to_string(), "no route");
+    }
 }

@@ -59,6 +59,8 @@ async fn metrics(State(probes): State<Probes>) -> axum::response::Response {
     if encode(&mut text, &probes.registry).is_err() {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     }
+    // What is registered has a full stop at the end of its help, and what a collector encodes has none: none for all.
+    let text = text.replace(".\n# TYPE ", "\n# TYPE ");
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }

@@ -7,6 +7,7 @@ mod example;
 mod refusals;
 mod routes;
 mod seed;
+mod sources;
 mod text;
 mod warnings;
 
@@ -38,5 +39,13 @@ fn refusal(text: &str) -> String {
     match parse(text) {
         Ok(loaded) => panic!("accepted: {text}\n{loaded:?}"),
         Err(error) => error.to_string(),
+    }
+}
+
+/// Each line stands on line 5, behind two cells; the message is all that is said, without the file's name.
+fn refused(table: &[(&str, &str)]) {
+    for (line, expected) in table {
+        let said = refusal(&format!("{TWO_CELLS}{line}\n"));
+        assert_eq!(said, format!("fleet:{expected}"), "{line}");
     }
 }

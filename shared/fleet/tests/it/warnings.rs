@@ -92,10 +92,30 @@ fn a_cost_that_no_bucket_can_pay_is_told() {
     assert_eq!(
         warned(
             "plans: { p: { sustained: 1/s, burst: 10, max_in_flight: 1 } }\n\
-             routes: [{ match: { path: /a }, cost: 11 }]"
+             routes: [{ match: { path: /a }, cost: 11 }]\n\
+             tenant: { unknown: p }"
         ),
         ["6:10: routes[0]: cost 11 exceeds the burst 10 of plan p: always refused"]
     );
+    assert_eq!(
+        warned(
+            "ceiling: { sustained: 1/s, burst: 10 }\n\
+             routes: [{ match: { path: /a }, cost: 10 }, { match: { path: /b }, cost: 11 }]"
+        ),
+        ["6:45: routes[1]: cost 11 exceeds the burst 10 of the ceiling: always refused"]
+    );
+}
+
+#[test]
+fn plans_that_no_tenant_has_are_told() {
+    let no_plan =
+        "no tenant has a plan, so each is refused (404): name one in tenant.plan_of or tenant.unknown";
+    let plans = "plans: { p: { sustained: 1/s, burst: 10, max_in_flight: 1 } }";
+    assert_eq!(warned(plans), [format!("5:8: plans: {no_plan}")]);
+    assert_eq!(warned("tenant: { unknown: refuse }"), [format!("5:20: tenant.unknown: {no_plan}")]);
+    for some in ["unknown: p", "plan_of: { t: p }"] {
+        assert_eq!(warned(&format!("{plans}\ntenant: {{ {some} }}")), [""; 0], "{some}");
+    }
 }
 
 #[test]

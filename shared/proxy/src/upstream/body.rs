@@ -1,6 +1,7 @@
-//! The body of an upstream's answer. At its end the connection goes back to its pool; before that, dropping it
-//! closes the connection and so cancels the exchange.
+//! The body of an upstream's answer. At its end the connection goes back to its pool; before that, dropping it closes
+//! the connection and so cancels the exchange.
 
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -8,59 +9,138 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::pool::{Pool, Pooled};
-use crate::replay::ReplayBody;
+use super::chunked::{Decoder, Malformed, Step};
+use super::closed;
+use super::exchange::Exchange;
+use super::head::BodyKind;
+use super::pool::Pool;
+use crate::replay::BodyError;
 
 /// Why an answer's body broke off.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamBodyError {
-    /// The connection failed, or ended before the declared length.
+    /// The connection failed, or ended before the body did.
     #[error("upstream body broke off")]
-    Broken(#[from] hyper::Error),
+    Broken(#[from] io::Error),
+    /// The body is not what its head says.
+    #[error("upstream body is malformed")]
+    Malformed,
     /// The upstream sent nothing for too long.
     #[error("upstream body was idle for {0:?}")]
     Idle(Duration),
+    /// The request's own body failed meanwhile: the client's doing.
+    #[error("request body failed")]
+    RequestBody(#[from] BodyError),
 }
 
 /// An answer's body, streamed.
 #[derive(Debug)]
 pub struct UpstreamBody {
-    incoming: Incoming,
-    back: Option<(Arc<Pool>, Pooled)>,
-    request: ReplayBody,
+    /// `None` once the body has ended or failed.
+    exchange: Option<Exchange>,
+    left: Left,
+    pool: Arc<Pool>,
     idle: Duration,
     timer: Option<Pin<Box<Sleep>>>,
+    /// Whether the timer runs: nothing has happened since it was set.
+    waiting: bool,
+}
+
+/// What is left of the body.
+#[derive(Debug)]
+enum Left {
+    Bytes(u64),
+    Chunks(Decoder),
+    UntilClose,
 }
 
 impl UpstreamBody {
-    pub(super) fn new(
-        incoming: Incoming,
-        back: (Arc<Pool>, Pooled),
-        request: ReplayBody,
-        idle: Duration,
-    ) -> Self {
-        let mut body = Self { incoming, back: Some(back), request, idle, timer: None };
-        body.finish_if_ended();
+    pub(super) fn new(exchange: Exchange, kind: BodyKind, pool: Arc<Pool>, idle: Duration) -> Self {
+        let left = match kind {
+            BodyKind::Length(bytes) => Left::Bytes(bytes),
+            BodyKind::Chunked => Left::Chunks(Decoder::default()),
+            BodyKind::Close => Left::UntilClose,
+        };
+        let mut body = Self { exchange: Some(exchange), left, pool, idle, timer: None, waiting: false };
+        if kind == BodyKind::Length(0) {
+            body.end();
+        }
         body
     }
 
-    /// Gives the connection back once both bodies have ended. An answer that came before the request's body was
-    /// read leaves the connection half used: it is closed.
-    fn finish_if_ended(&mut self) {
-        if self.incoming.is_end_stream() {
-            self.finish();
+    /// Gives the connection back, or closes it where it cannot serve again.
+    fn end(&mut self) {
+        if let Some(exchange) = self.exchange.take()
+            && exchange.is_reusable()
+        {
+            self.pool.put(exchange.pooled);
+        }
+        self.left = Left::Bytes(0);
+    }
+
+    /// A frame out of what has been read already; `None` where more has to be read.
+    fn decode(&mut self) -> Result<Option<Frame<Bytes>>, UpstreamBodyError> {
+        let Some(exchange) = &mut self.exchange else { return Ok(None) };
+        let buffer = &mut exchange.pooled.connection.read;
+        match &mut self.left {
+            _ if buffer.is_empty() => Ok(None),
+            Left::Bytes(left) => {
+                let n = (buffer.len() as u64).min(*left);
+                *left -= n;
+                let (data, ended) = (buffer.split_to(n as usize).freeze(), *left == 0);
+                if ended {
+                    self.end();
+                }
+                Ok(Some(Frame::data(data)))
+            }
+            Left::UntilClose => Ok(Some(Frame::data(buffer.split().freeze()))),
+            Left::Chunks(decoder) => match decoder.step(buffer) {
+                Ok(Step::Data(data)) => Ok(Some(Frame::data(data))),
+                Ok(Step::More) => Ok(None),
+                Ok(Step::End(trailers)) => {
+                    self.end();
+                    Ok(trailers.filter(|trailers| !trailers.is_empty()).map(Frame::trailers))
+                }
+                Err(Malformed) => Err(UpstreamBodyError::Malformed),
+            },
         }
     }
 
-    fn finish(&mut self) {
-        if let Some((pool, connection)) = self.back.take()
-            && self.request.settled()
-        {
-            pool.put(connection);
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UpstreamBodyError>>> {
+        loop {
+            if let Some(frame) = self.decode()? {
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            let Some(exchange) = &mut self.exchange else { return Poll::Ready(None) };
+            let written = exchange.connection().written;
+            exchange.send_on(cx)?;
+            // An upstream that takes the request's body is not idle.
+            self.waiting &= exchange.connection().written == written;
+            match exchange.connection().poll_read(cx) {
+                Poll::Ready(Ok(0)) if matches!(self.left, Left::UntilClose) && !exchange.was_reset() => {
+                    self.end()
+                }
+                Poll::Ready(Ok(0)) => return Poll::Ready(Some(Err(closed().into()))),
+                Poll::Ready(Ok(_)) => self.waiting = false,
+                Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
+                Poll::Pending => {
+                    ready!(self.poll_idle(cx));
+                    return Poll::Ready(Some(Err(UpstreamBodyError::Idle(self.idle))));
+                }
+            }
         }
+    }
+
+    /// Ready once nothing has come for too long. The timer is made once and set anew for each wait.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let deadline = || Instant::now() + self.idle;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline())));
+        if !std::mem::replace(&mut self.waiting, true) {
+            timer.as_mut().reset(deadline());
+        }
+        timer.as_mut().poll(cx)
     }
 }
 
@@ -73,35 +153,22 @@ impl Body for UpstreamBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UpstreamBodyError>>> {
         let this = self.get_mut();
-        let Poll::Ready(frame) = Pin::new(&mut this.incoming).poll_frame(cx) else {
-            let idle = this.idle;
-            let timer = this.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(idle)));
-            ready!(timer.as_mut().poll(cx));
-            this.back = None;
-            return Poll::Ready(Some(Err(UpstreamBodyError::Idle(idle))));
-        };
-        this.timer = None;
-        match frame {
-            Some(Ok(frame)) => {
-                this.finish_if_ended();
-                Poll::Ready(Some(Ok(frame)))
-            }
-            Some(Err(error)) => {
-                this.back = None;
-                Poll::Ready(Some(Err(error.into())))
-            }
-            None => {
-                this.finish();
-                Poll::Ready(None)
-            }
+        let frame = ready!(this.poll_next(cx));
+        if matches!(frame, Some(Err(_))) {
+            // What is left on the connection belongs to nobody: it is closed.
+            this.exchange = None;
         }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+        self.exchange.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
+        match self.left {
+            Left::Bytes(left) => SizeHint::with_exact(left),
+            Left::Chunks(_) | Left::UntilClose => SizeHint::default(),
+        }
     }
 }

@@ -1,51 +1,71 @@
 //! The idle connections of one worker to one address, and the count of all its connections.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
-use hyper::client::conn::http1::SendRequest;
 use parking_lot::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
+use super::connection::Connection;
 use super::limits::UpstreamLimits;
-use crate::replay::Attempt;
 
 /// The connections of one worker to one address that nobody uses now.
 #[derive(Debug)]
 pub(super) struct Pool {
     limits: UpstreamLimits,
-    /// Oldest first.
-    idle: Mutex<VecDeque<Idle>>,
+    idle: Mutex<IdleSet>,
     /// Connections that stand, idle and in use.
     open: Arc<AtomicUsize>,
 }
 
+#[derive(Debug, Default)]
+struct IdleSet {
+    /// Oldest first.
+    connections: VecDeque<Idle>,
+    /// Whether a task sees to it that nothing stays for too long.
+    reaped: bool,
+}
+
 #[derive(Debug)]
 struct Idle {
-    connection: Pooled,
+    pooled: Pooled,
     since: Instant,
 }
 
 /// A connection, counted for as long as it stands.
 #[derive(Debug)]
 pub(super) struct Pooled {
-    pub(super) sender: SendRequest<Attempt>,
+    pub(super) connection: Connection,
     /// Held for its drop alone.
-    pub(super) _count: Count,
+    _count: Count,
 }
 
 /// One connection's part in the count of its pool's connections.
 #[derive(Debug)]
 pub(super) struct Count(Arc<AtomicUsize>);
 
+impl Pooled {
+    pub(super) fn new(connection: Connection, count: Count) -> Self {
+        Self { connection, _count: count }
+    }
+}
+
 impl Pool {
     pub(super) fn new(limits: UpstreamLimits) -> Self {
         Self { limits, idle: Mutex::default(), open: Arc::default() }
     }
 
-    /// Counts one more connection, unless the pool has all that it may.
+    /// Counts one more connection, unless all that the pool may have are in use: an idle one makes way.
     pub(super) fn count_one(&self) -> Option<Count> {
+        self.try_count().or_else(|| {
+            let oldest = self.idle.lock().connections.pop_front()?;
+            drop(oldest);
+            self.try_count()
+        })
+    }
+
+    fn try_count(&self) -> Option<Count> {
         let max = self.limits.max_connections;
         let more = |n: usize| (n < max).then_some(n + 1);
         self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
@@ -55,25 +75,41 @@ impl Pool {
     /// The connection that was given back last, if it is young enough and still open.
     pub(super) fn take(&self) -> Option<Pooled> {
         let mut idle = self.idle.lock();
-        while let Some(newest) = idle.pop_back() {
-            if newest.since.elapsed() < self.limits.idle && !newest.connection.sender.is_closed() {
-                return Some(newest.connection);
+        while let Some(newest) = idle.connections.pop_back() {
+            if newest.since.elapsed() < self.limits.idle && newest.pooled.connection.is_fresh() {
+                return Some(newest.pooled);
             }
         }
         None
     }
 
-    /// Takes a connection back, and lets go of those that have been idle for too long.
-    pub(super) fn put(&self, connection: Pooled) {
-        if connection.sender.is_closed() {
-            return;
-        }
-        let since = Instant::now();
+    /// Takes a connection back.
+    pub(super) fn put(self: &Arc<Self>, mut pooled: Pooled) {
+        pooled.connection.rest();
         let mut idle = self.idle.lock();
-        while idle.front().is_some_and(|oldest| since - oldest.since >= self.limits.idle) {
-            idle.pop_front();
+        idle.connections.push_back(Idle { pooled, since: Instant::now() });
+        if !std::mem::replace(&mut idle.reaped, true) {
+            tokio::spawn(reap(Arc::downgrade(self)));
         }
-        idle.push_back(Idle { connection, since });
+    }
+
+    /// Closes what has been idle for too long; when to look again, or `None` once nothing is idle.
+    fn reap(&self) -> Option<Instant> {
+        let mut idle = self.idle.lock();
+        let now = Instant::now();
+        while idle.connections.front().is_some_and(|oldest| now - oldest.since >= self.limits.idle) {
+            idle.connections.pop_front();
+        }
+        let next = idle.connections.front().map(|oldest| oldest.since + self.limits.idle);
+        idle.reaped = next.is_some();
+        next
+    }
+}
+
+/// Reaps a pool until nothing is idle there, or the pool is gone.
+async fn reap(pool: Weak<Pool>) {
+    while let Some(next) = pool.upgrade().and_then(|pool| pool.reap()) {
+        sleep_until(next).await;
     }
 }
 

@@ -1,0 +1,79 @@
+//! One connection: a socket, what was read and not used yet, and what waits to be written.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::BytesMut;
+use tokio::io::AsyncWrite;
+use tokio::net::TcpStream;
+use tokio_util::io::poll_read_buf;
+
+use super::outbox::Outbox;
+
+/// What a first read has room for: a head and a small body.
+const FIRST_READ: usize = 8 * 1024;
+
+/// What a read has room for at most.
+const LARGEST_READ: usize = 64 * 1024;
+
+/// A connection to an upstream.
+#[derive(Debug)]
+pub(super) struct Connection {
+    stream: TcpStream,
+    pub(super) read: BytesMut,
+    pub(super) out: Outbox,
+    /// Bytes written for this exchange.
+    pub(super) written: u64,
+    room: usize,
+}
+
+impl Connection {
+    pub(super) fn new(stream: TcpStream) -> Self {
+        Self { stream, read: BytesMut::new(), out: Outbox::default(), written: 0, room: FIRST_READ }
+    }
+
+    /// Whether an idle connection can serve another exchange: it is open, and nothing came that nobody asked for. What
+    /// the runtime has not heard yet it cannot tell.
+    pub(super) fn is_fresh(&self) -> bool {
+        let silent = self.stream.try_read(&mut [0; 1]);
+        matches!(silent, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Makes ready for another exchange, and keeps little memory until then.
+    pub(super) fn rest(&mut self) {
+        self.written = 0;
+        self.out.rest();
+        if self.room > FIRST_READ {
+            (self.room, self.read) = (FIRST_READ, BytesMut::new());
+        }
+    }
+
+    /// Reads what is there into `read`; 0 is the end. A read that fills its room lets the next one have more.
+    pub(super) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.read.reserve(self.room);
+        let room = self.read.capacity() - self.read.len();
+        let n = ready!(poll_read_buf(Pin::new(&mut self.stream), cx, &mut self.read))?;
+        if n == room {
+            self.room = (self.room * 2).min(LARGEST_READ);
+        }
+        Poll::Ready(Ok(n))
+    }
+
+    /// Writes out all that waits.
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut stream = Pin::new(&mut self.stream);
+        while !self.out.is_empty() {
+            let n = ready!(match self.out.plain() {
+                Some(bytes) => stream.as_mut().poll_write(cx, bytes),
+                None => stream.as_mut().poll_write_vectored(cx, &self.out.slices()),
+            })?;
+            if n == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.out.advance(n);
+            self.written += n as u64;
+        }
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,211 @@
+//! Heads: a request's into bytes, an answer's out of bytes. It knows no sockets.
+
+use std::io::Write;
+use std::mem::MaybeUninit;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use http::response::Parts;
+use http::uri::PathAndQuery;
+use http::{Method, Response, StatusCode, Version};
+
+use super::fault::AnswerError;
+
+/// The most fields of an answer.
+const MAX_FIELDS: usize = 100;
+
+/// The most bytes of an answer's head.
+const MAX_HEAD: usize = 64 * 1024;
+
+/// A request's head as it goes upstream, in origin form; `fields` has a Host and no hop-by-hop field.
+#[derive(Debug, Clone, Copy)]
+pub struct Head<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// The path and query, byte for byte as the client sent them.
+    pub target: &'a PathAndQuery,
+    /// The fields.
+    pub fields: &'a HeaderMap,
+}
+
+/// Where an answer's body ends (RFC 9112 section 6.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BodyKind {
+    /// After this many bytes; 0 is no body.
+    Length(u64),
+    /// At the last chunk.
+    Chunked,
+    /// When the connection closes.
+    Close,
+}
+
+/// An answer's head, and what it says about its body and its connection.
+#[derive(Debug)]
+pub(super) struct AnswerHead {
+    pub(super) parts: Parts,
+    pub(super) kind: BodyKind,
+    /// Whether the connection may serve another exchange.
+    pub(super) keep_alive: bool,
+}
+
+/// Writes a request's head. How its body is framed is said by what will be sent, never by `fields`: `length` is that
+/// of the body, or `None` where it goes out in chunks.
+pub(super) fn write(head: Head<'_>, length: Option<u64>, out: &mut BytesMut) {
+    let target = head.target.as_str();
+    let fields: usize = head.fields.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    out.reserve(head.method.as_str().len() + target.len() + fields + 64);
+    out.put_slice(head.method.as_str().as_bytes());
+    out.put_slice(b" ");
+    if !target.starts_with(['/', '*']) {
+        // A query alone, as in `http://host?a`.
+        out.put_slice(b"/");
+    }
+    out.put_slice(target.as_bytes());
+    out.put_slice(b" HTTP/1.1\r\n");
+    for (name, value) in head.fields {
+        if *name != CONTENT_LENGTH && *name != TRANSFER_ENCODING {
+            put_field(name, value, out);
+        }
+    }
+    match length {
+        None => out.put_slice(b"transfer-encoding: chunked\r\n"),
+        // Most requests have no body, and say nothing of it.
+        Some(0) if !head.fields.contains_key(CONTENT_LENGTH) => {}
+        Some(length) => {
+            // Writing into memory cannot fail.
+            let _ = write!(out.writer(), "content-length: {length}\r\n");
+        }
+    }
+    out.put_slice(b"\r\n");
+}
+
+/// Writes one field's line.
+pub(super) fn put_field(name: &HeaderName, value: &HeaderValue, out: &mut BytesMut) {
+    out.put_slice(name.as_str().as_bytes());
+    out.put_slice(b": ");
+    out.put_slice(value.as_bytes());
+    out.put_slice(b"\r\n");
+}
+
+/// Whether bytes of which `seen` were looked at before can have become a whole head, or one that is refused for its
+/// size. A head that comes a byte at a time would else be parsed as many times as it has bytes.
+pub(super) fn may_be_whole(bytes: &[u8], seen: usize) -> bool {
+    let new = &bytes[seen.saturating_sub(2)..];
+    let ends_head = |line: &[u8]| line == b"\n" || line == b"\r\n";
+    seen == 0 || bytes.len() >= MAX_HEAD || new.split_inclusive(|&byte| byte == b'\n').skip(1).any(ends_head)
+}
+
+/// Reads an answer's head off the front of `buffer`, or says that more bytes are needed.
+pub(super) fn read(buffer: &mut BytesMut, method: &Method) -> Result<Option<AnswerHead>, AnswerError> {
+    // The parser would pass over empty lines; here they are what is left of some other answer.
+    if matches!(buffer.first(), Some(b'\r' | b'\n')) {
+        return Err(AnswerError::Head(httparse::Error::NewLine));
+    }
+    let mut slots = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    let mut parsed = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    let outcome = config.parse_response_with_uninit_headers(&mut parsed, buffer, &mut slots);
+    let length = match outcome.map_err(AnswerError::Head)? {
+        httparse::Status::Complete(length) if length <= MAX_HEAD => length,
+        httparse::Status::Partial if buffer.len() < MAX_HEAD => return Ok(None),
+        _ => return Err(AnswerError::TooLarge(MAX_HEAD)),
+    };
+    let code = parsed.code.unwrap_or_default();
+    let status = StatusCode::from_u16(code).ok().filter(|status| status.as_u16() < 600);
+    let status = status.ok_or(AnswerError::Status(code))?;
+    let version = if parsed.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
+    let mut places = [Place::default(); MAX_FIELDS];
+    let n_fields = parsed.headers.len();
+    for (place, field) in places.iter_mut().zip(parsed.headers.iter()) {
+        *place = Place { name: within(buffer, field.name.as_bytes()), value: within(buffer, field.value) };
+    }
+    let bytes = buffer.split_to(length).freeze();
+    let (mut parts, ()) = Response::new(()).into_parts();
+    // The version is this connection's own matter: whoever relays the answer speaks HTTP/1.1 or later.
+    (parts.status, parts.headers) = (status, fields(&places[..n_fields], &bytes)?);
+    judge(parts, version, method).map(Some)
+}
+
+/// Where a field's name and value lie in their head: it outlives the parser's view of the buffer.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    name: (u32, u32),
+    value: (u32, u32),
+}
+
+/// Where `part` starts and ends in `whole`, of which it is a slice, and which is no longer than a buffer.
+fn within(whole: &[u8], part: &[u8]) -> (u32, u32) {
+    let start = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
+    (start as u32, (start + part.len()) as u32)
+}
+
+/// The fields; their values are slices of the head's own bytes.
+fn fields(places: &[Place], bytes: &Bytes) -> Result<HeaderMap, AnswerError> {
+    let mut map = HeaderMap::with_capacity(places.len());
+    let range = |(start, end): (u32, u32)| start as usize..end as usize;
+    for place in places {
+        // The parser has checked the bytes; a name's length has no bound of its own there.
+        let name = HeaderName::from_bytes(&bytes[range(place.name)])
+            .map_err(|_| AnswerError::Head(httparse::Error::HeaderName))?;
+        let value = HeaderValue::from_maybe_shared(bytes.slice(range(place.value)))
+            .map_err(|_| AnswerError::Head(httparse::Error::HeaderValue))?;
+        map.append(name, value);
+    }
+    Ok(map)
+}
+
+/// Finds where the body ends. Content-Length beside Transfer-Encoding is dropped, and the connection not used again.
+fn judge(mut parts: Parts, version: Version, method: &Method) -> Result<AnswerHead, AnswerError> {
+    let length = content_length(&parts.headers)?;
+    let encoded = parts.headers.contains_key(TRANSFER_ENCODING);
+    if encoded && (version == Version::HTTP_10 || !is_chunked_alone(&parts.headers)) {
+        return Err(AnswerError::Encoding);
+    }
+    let both = encoded && length.is_some();
+    if both {
+        parts.headers.remove(CONTENT_LENGTH);
+    }
+    let bodiless = *method == Method::HEAD
+        || parts.status.is_informational()
+        || matches!(parts.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let kind = match length {
+        _ if bodiless => BodyKind::Length(0),
+        _ if encoded => BodyKind::Chunked,
+        Some(length) => BodyKind::Length(length),
+        None => BodyKind::Close,
+    };
+    let keep_alive =
+        !both && kind != BodyKind::Close && version == Version::HTTP_11 && !names(&parts.headers, "close");
+    Ok(AnswerHead { parts, kind, keep_alive })
+}
+
+/// The one number in Content-Length, if it is there: the same value twice is still refused, since nobody needs it.
+fn content_length(fields: &HeaderMap) -> Result<Option<u64>, AnswerError> {
+    let mut values = fields.get_all(CONTENT_LENGTH).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let text = value.to_str().map_err(|_| AnswerError::Length)?;
+    let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !plain || values.next().is_some() {
+        return Err(AnswerError::Length);
+    }
+    // No body is longer than what a signed number holds; readers differ on how they fail above it.
+    let length = text.parse().ok().filter(|&length| length <= i64::MAX as u64);
+    length.map(Some).ok_or(AnswerError::Length)
+}
+
+fn is_chunked_alone(fields: &HeaderMap) -> bool {
+    let mut values = fields.get_all(TRANSFER_ENCODING).iter();
+    let first = values.next().map(HeaderValue::as_bytes).unwrap_or_default();
+    first.trim_ascii().eq_ignore_ascii_case(b"chunked") && values.next().is_none()
+}
+
+/// Whether Connection has this token.
+fn names(fields: &HeaderMap, token: &str) -> bool {
+    let values = fields.get_all(CONNECTION).iter();
+    values
+        .flat_map(|value| value.as_bytes().split(|&byte| byte == b','))
+        .any(|part| part.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,13 +3,13 @@
 //! A *reused* connection that died before any byte of the answer gets one fresh connection, if the request is
 //! idempotent or none of it was written. Whatever else is lost is told to the router, which knows the other cell.
 
-use std::error::Error;
+use std::io;
 use std::net::IpAddr;
 
 use cofferdam_model::{ClassName, headers};
 use cofferdam_proxy::fields;
 use cofferdam_proxy::replay::{BodyError, ReplayBody};
-use cofferdam_proxy::upstream::{ConnectFault, Head, Lease, SendFault, Upstream, UpstreamBody};
+use cofferdam_proxy::upstream::{AnswerError, ConnectFault, Head, Lease, SendFault, Upstream, UpstreamBody};
 use http::{HeaderMap, HeaderValue, Response, Version};
 use tokio::time::{Instant, timeout_at};
 
@@ -26,10 +26,10 @@ pub(crate) enum Fault {
     Unread,
     /// The backend may have worked on the request, and its answer never came.
     #[error("backend was lost before its answer")]
-    Lost(#[source] hyper::Error),
-    /// The answer is not HTTP, or an interim one where a final one is due.
+    Lost(#[source] io::Error),
+    /// The answer is not one.
     #[error("backend's answer is malformed")]
-    Malformed(#[source] Option<hyper::Error>),
+    Malformed(#[source] AnswerError),
     /// The client sent more than it may.
     #[error("request body is too large")]
     BodyTooLarge,
@@ -38,7 +38,7 @@ pub(crate) enum Fault {
     BodyIdle,
     /// The client's body broke off.
     #[error("request body broke off")]
-    BodyBroken(#[source] hyper::Error),
+    BodyBroken(#[source] BodyError),
     /// The deadline passed.
     #[error("deadline passed before the backend's answer")]
     Deadline,
@@ -91,10 +91,7 @@ pub(crate) async fn forward(
     if deadline <= Instant::now() {
         return Err(Fault::Deadline);
     }
-    let answer =
-        timeout_at(deadline, exchange(upstream, head, body)).await.map_err(|_| Fault::Deadline)??;
-    // Nothing was upgraded, so an interim answer cannot be the last.
-    if answer.status().is_informational() { Err(Fault::Malformed(None)) } else { Ok(answer) }
+    timeout_at(deadline, exchange(upstream, head, body)).await.map_err(|_| Fault::Deadline)?
 }
 
 async fn exchange(
@@ -122,13 +119,8 @@ async fn send(lease: Lease, head: Head<'_>, body: &ReplayBody) -> Result<Respons
         SendFault::Unsent => Fault::Unread,
         SendFault::Lost(error) => Fault::Lost(error),
         SendFault::Malformed(error) => Fault::Malformed(error),
-        SendFault::RequestBody(_) if body.too_large() => Fault::BodyTooLarge,
-        SendFault::RequestBody(error) if is_idle(&error) => Fault::BodyIdle,
+        SendFault::RequestBody(BodyError::TooLarge(_)) => Fault::BodyTooLarge,
+        SendFault::RequestBody(BodyError::Idle(_)) => Fault::BodyIdle,
         SendFault::RequestBody(error) => Fault::BodyBroken(error),
     })
-}
-
-fn is_idle(error: &hyper::Error) -> bool {
-    let cause = error.source().and_then(|source| source.downcast_ref::<BodyError>());
-    matches!(cause, Some(BodyError::Idle(_)))
 }

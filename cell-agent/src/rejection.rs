@@ -159,7 +159,7 @@ mod tests {
     use std::time::Duration;
 
     use cofferdam_model::ClassName;
-    use cofferdam_proxy::upstream::ConnectFault;
+    use cofferdam_proxy::upstream::{AnswerError, ConnectFault};
 
     use super::*;
 
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn what_is_no_refusal_names_no_reason() {
         for (rejection, status) in [
-            (Rejection::from(Fault::Malformed(None)), 502),
+            (Rejection::from(Fault::Malformed(AnswerError::Incomplete)), 502),
             (Fault::Deadline.into(), 504),
             (Fault::BodyIdle.into(), 408),
             (Rejection::TooLarge(1), 413),

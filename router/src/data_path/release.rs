@@ -11,8 +11,8 @@ use cofferdam_proxy::fields;
 use cofferdam_proxy::guard::{End, Guarded, OnEnd};
 use cofferdam_proxy::payload::Payload;
 use cofferdam_proxy::upstream::UpstreamBody;
+use http::Response;
 use http::header::{ALLOW, HeaderValue};
-use http::{Response, Version};
 
 use super::admit::NotAdmitted;
 use super::forward::{Answer, Forwarded};
@@ -141,8 +141,7 @@ impl Closing<'_> {
 
 /// A cell's answer as the client may see it.
 fn relay(mut response: Response<UpstreamBody>, via: &str) -> Response<UpstreamBody> {
-    // The version is each connection's own; Via keeps the cell's.
-    let version = std::mem::replace(response.version_mut(), Version::HTTP_11);
+    let version = response.version();
     let map = response.headers_mut();
     fields::strip_hop_by_hop(map);
     fields::strip_where(map, headers::is_internal);

@@ -3,6 +3,7 @@
 //!
 //! It knows none of the product's words: no tenant, no cell, no limit.
 
+mod client;
 pub mod drain;
 pub mod fields;
 pub mod guard;

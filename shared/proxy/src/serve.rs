@@ -1,5 +1,6 @@
 //! The accept loop and one connection: hyper's server with timers, bounds, and a way to leave in good order.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, Version};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -16,29 +17,41 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+use crate::client::{ClientStream, ClientTimes, Turn};
 use crate::drain::{Phase, Watch};
+use crate::guard::Guarded;
 
 /// Bounds on what clients may hold of one worker.
 #[derive(Debug, Clone, Copy)]
 pub struct ServeLimits {
     /// The most connections; more wait in the kernel's queue.
     pub max_connections: usize,
-    /// The longest time from the end of one request to the end of the next one's head.
+    /// The longest from the end of one request to the next one's head.
+    pub idle: Duration,
+    /// The longest from the first byte of a head to its last; then the answer is 408.
     pub head: Duration,
+    /// The longest that a client takes nothing of its answer; then its connection is cut.
+    pub stall: Duration,
     /// The most bytes of a request's head; more are answered 431, and a longer target 414.
     pub max_head_bytes: usize,
 }
 
 impl Default for ServeLimits {
     fn default() -> Self {
-        Self { max_connections: 16_384, head: Duration::from_secs(60), max_head_bytes: 32 * 1024 }
+        Self {
+            max_connections: 16_384,
+            idle: Duration::from_secs(60),
+            head: Duration::from_secs(10),
+            stall: Duration::from_secs(30),
+            max_head_bytes: 32 * 1024,
+        }
     }
 }
 
 /// What answers the requests of a listener.
 pub trait Service: Clone + Send + Sync + 'static {
     /// The body of an answer.
-    type Body: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static> + Send + 'static;
+    type Body: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static> + Send + Unpin + 'static;
 
     /// Answers one request from `peer`. Dropping the future means that the client went away.
     fn call(
@@ -103,24 +116,47 @@ async fn connection<S: Service>(
     service: S,
     mut drain: Watch,
 ) {
+    let turn = Arc::new(Turn::default());
+    let times = ClientTimes { head: limits.head, stall: limits.stall };
+    let stream = ClientStream::new(stream, times, Arc::clone(&turn));
+    if let Err(error) = converse(stream, peer, limits, service, &turn, &mut drain).await {
+        tracing::debug!(%peer, %error, "connection ended with an error");
+    }
+    tokio::select! {
+        () = turn.close() => {}
+        () = drain.reached(Phase::Cut) => {}
+    }
+}
+
+/// Answers request after request, until the client or the drain ends the connection.
+async fn converse<S: Service>(
+    stream: ClientStream,
+    peer: SocketAddr,
+    limits: ServeLimits,
+    service: S,
+    turn: &Arc<Turn>,
+    drain: &mut Watch,
+) -> hyper::Result<()> {
     let answer = service_fn(|request| {
-        let service = service.clone();
-        async move { Ok::<_, std::convert::Infallible>(service.call(peer, request).await) }
+        let (service, answering) = (service.clone(), turn.answering());
+        async move {
+            let mut response = service.call(peer, request).await;
+            // The version is each connection's own, whatever an upstream spoke.
+            *response.version_mut() = Version::HTTP_11;
+            Ok::<_, Infallible>(response.map(|body| Guarded::new(body, answering)))
+        }
     });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(limits.head).max_header_size(limits.max_head_bytes);
+    builder.timer(TokioTimer::new()).header_read_timeout(limits.idle).max_header_size(limits.max_head_bytes);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), answer));
-    let ended = tokio::select! {
+    tokio::select! {
+        ended = connection.as_mut() => return ended,
+        () = drain.reached(Phase::Draining) => {}
+    }
+    turn.drain();
+    connection.as_mut().graceful_shutdown();
+    tokio::select! {
         ended = connection.as_mut() => ended,
-        () = drain.reached(Phase::Draining) => {
-            connection.as_mut().graceful_shutdown();
-            tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = drain.reached(Phase::Cut) => return,
-            }
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%peer, %error, "connection ended with an error");
+        () = drain.reached(Phase::Cut) => Ok(()),
     }
 }

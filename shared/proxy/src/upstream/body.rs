@@ -12,8 +12,8 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::chunked::{Decoder, Malformed, Step};
-use super::closed;
 use super::exchange::Exchange;
+use super::fault::closed;
 use super::head::BodyKind;
 use super::pool::Pool;
 use crate::replay::BodyError;
@@ -46,6 +46,8 @@ pub struct UpstreamBody {
     timer: Option<Pin<Box<Sleep>>>,
     /// Whether the timer runs: nothing has happened since it was set.
     waiting: bool,
+    /// An error that is told at the next turn.
+    failed: Option<UpstreamBodyError>,
 }
 
 /// What is left of the body.
@@ -63,7 +65,8 @@ impl UpstreamBody {
             BodyKind::Chunked => Left::Chunks(Decoder::default()),
             BodyKind::Close => Left::UntilClose,
         };
-        let mut body = Self { exchange: Some(exchange), left, pool, idle, timer: None, waiting: false };
+        let mut body =
+            Self { exchange: Some(exchange), left, pool, idle, timer: None, waiting: false, failed: None };
         if kind == BodyKind::Length(0) {
             body.end();
         }
@@ -153,16 +156,24 @@ impl Body for UpstreamBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UpstreamBodyError>>> {
         let this = self.get_mut();
-        let frame = ready!(this.poll_next(cx));
-        if matches!(frame, Some(Err(_))) {
-            // What is left on the connection belongs to nobody: it is closed.
-            this.exchange = None;
+        if let Some(error) = this.failed.take() {
+            return Poll::Ready(Some(Err(error)));
         }
-        Poll::Ready(frame)
+        match ready!(this.poll_next(cx)) {
+            Some(Err(error)) => {
+                // What is left on the connection belongs to nobody: it is closed. The error waits for one turn, in which
+                // whoever relays this body can write out what came before it.
+                this.exchange = None;
+                this.failed = Some(error);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            frame => Poll::Ready(frame),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.exchange.is_none()
+        self.exchange.is_none() && self.failed.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -7,9 +7,8 @@ use std::task::{Context, Poll, ready};
 use http::response::Parts;
 use http::{Method, StatusCode};
 
-use super::closed;
 use super::connection::Connection;
-use super::fault::{AnswerError, SendFault};
+use super::fault::{AnswerError, SendFault, closed};
 use super::head::{self, BodyKind, Head};
 use super::pool::Pooled;
 use super::upload::{Upload, UploadFault};

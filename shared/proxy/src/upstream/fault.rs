@@ -62,3 +62,8 @@ pub enum AnswerError {
     #[error("interim answer {0} is not expected")]
     Interim(u16),
 }
+
+/// The other side closed where it should not have.
+pub(super) fn closed() -> io::Error {
+    io::ErrorKind::UnexpectedEof.into()
+}

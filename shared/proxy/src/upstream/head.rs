@@ -122,8 +122,9 @@ pub(super) fn read(buffer: &mut BytesMut, method: &Method) -> Result<Option<Answ
     let bytes = buffer.split_to(length).freeze();
     let (mut parts, ()) = Response::new(()).into_parts();
     // The version is this connection's own matter: whoever relays the answer speaks HTTP/1.1 or later.
-    (parts.status, parts.headers) = (status, fields(&places[..n_fields], &bytes)?);
-    judge(parts, version, method).map(Some)
+    (parts.status, parts.version) = (status, version);
+    parts.headers = fields(&places[..n_fields], &bytes)?;
+    judge(parts, method).map(Some)
 }
 
 /// Where a field's name and value lie in their head: it outlives the parser's view of the buffer.
@@ -155,10 +156,10 @@ fn fields(places: &[Place], bytes: &Bytes) -> Result<HeaderMap, AnswerError> {
 }
 
 /// Finds where the body ends. Content-Length beside Transfer-Encoding is dropped, and the connection not used again.
-fn judge(mut parts: Parts, version: Version, method: &Method) -> Result<AnswerHead, AnswerError> {
+fn judge(mut parts: Parts, method: &Method) -> Result<AnswerHead, AnswerError> {
     let length = content_length(&parts.headers)?;
     let encoded = parts.headers.contains_key(TRANSFER_ENCODING);
-    if encoded && (version == Version::HTTP_10 || !is_chunked_alone(&parts.headers)) {
+    if encoded && (parts.version == Version::HTTP_10 || !is_chunked_alone(&parts.headers)) {
         return Err(AnswerError::Encoding);
     }
     let both = encoded && length.is_some();
@@ -174,8 +175,10 @@ fn judge(mut parts: Parts, version: Version, method: &Method) -> Result<AnswerHe
         Some(length) => BodyKind::Length(length),
         None => BodyKind::Close,
     };
-    let keep_alive =
-        !both && kind != BodyKind::Close && version == Version::HTTP_11 && !names(&parts.headers, "close");
+    let keep_alive = !both
+        && kind != BodyKind::Close
+        && parts.version == Version::HTTP_11
+        && !names(&parts.headers, "close");
     Ok(AnswerHead { parts, kind, keep_alive })
 }
 

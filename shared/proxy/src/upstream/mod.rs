@@ -24,7 +24,6 @@ mod pool;
 mod trailers;
 mod upload;
 
-use std::io;
 use std::sync::Arc;
 
 use http::Response;
@@ -120,9 +119,4 @@ impl Lease {
         let body = UpstreamBody::new(exchange, kind, pool, limits.body_idle);
         Ok(Response::from_parts(answer, body))
     }
-}
-
-/// An error that says that the other side closed.
-fn closed() -> io::Error {
-    io::ErrorKind::UnexpectedEof.into()
 }

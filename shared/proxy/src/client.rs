@@ -1,0 +1,242 @@
+//! A client's connection as the server sees it: a socket with clocks on what hyper leaves unbounded, and a close that
+//! lets the last answer arrive.
+//!
+//! - A head that has begun and does not end within its time is answered 408; idle time is bounded apart from it.
+//! - A client that takes nothing of its answer for too long loses its connection, and so what the answer holds.
+//! - Closing with bytes unread makes the kernel send a reset, which can overtake the answer (RFC 9112 section 9.6): what
+//!   still comes is read and thrown away for a while first.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+
+use crate::guard::{End, OnEnd};
+
+/// How long a head that has begun may still take once the process drains.
+const DRAIN_HEAD: Duration = Duration::from_secs(1);
+
+/// How long, and for how many bytes, a closed connection is read on.
+const LINGER: (Duration, usize) = (Duration::from_secs(1), 256 * 1024);
+
+/// What a client is told that does not finish its head.
+const REQUEST_TIMEOUT: &[u8] =
+    b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+/// The times that a client's connection may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClientTimes {
+    /// From the first byte of a head to its last.
+    pub(crate) head: Duration,
+    /// The longest that nothing of an answer is taken.
+    pub(crate) stall: Duration,
+}
+
+/// What a connection's stream and its requests know of each other.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// A request is being answered: what comes is its body.
+    busy: AtomicBool,
+    /// How many requests have been read; it may wrap.
+    n_requests: AtomicU32,
+    draining: AtomicBool,
+    /// Where the stream comes back to, with how it ended.
+    home: Mutex<Option<(TcpStream, Last)>>,
+}
+
+/// How a connection's last turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Last {
+    /// By an answer, or between two requests.
+    Orderly,
+    /// With a head that was never finished.
+    HeadTimeout,
+    /// With a client that takes nothing.
+    Stalled,
+}
+
+/// One answer's part in a connection's turn: the turn is over when the answer's body has ended.
+#[derive(Debug)]
+pub(crate) struct Answering(Arc<Turn>);
+
+/// A client's socket with its clocks.
+#[derive(Debug)]
+pub(crate) struct ClientStream {
+    /// Taken only by the drop.
+    stream: Option<TcpStream>,
+    times: ClientTimes,
+    turn: Arc<Turn>,
+    /// When the first byte of a head came, and how many requests had been read before it: it counts until the next.
+    head_began: Option<(Instant, u32)>,
+    /// One clock for both: a head is read, or an answer is written.
+    timer: Option<Pin<Box<Sleep>>>,
+    stalled_since: Option<Instant>,
+    last: Last,
+}
+
+impl Turn {
+    /// A request has been read: until the result is dropped or told of its end, it is being answered.
+    pub(crate) fn answering(self: &Arc<Self>) -> Answering {
+        self.busy.store(true, Ordering::Relaxed);
+        self.n_requests.fetch_add(1, Ordering::Relaxed);
+        Answering(Arc::clone(self))
+    }
+
+    /// Heads that have begun have little time from now on.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends what is left of the connection, once the server has let go of its stream.
+    pub(crate) async fn close(&self) {
+        let Some((mut stream, last)) = self.home.lock().take() else { return };
+        match last {
+            Last::Stalled => return,
+            Last::HeadTimeout => {
+                let _ = timeout(LINGER.0, stream.write_all(REQUEST_TIMEOUT)).await;
+            }
+            Last::Orderly => {}
+        }
+        let _ = timeout(LINGER.0, linger(stream)).await;
+    }
+}
+
+/// Says that nothing more is written, and reads on until the other side has closed.
+async fn linger(mut stream: TcpStream) {
+    if stream.shutdown().await.is_err() {
+        return;
+    }
+    let (mut scratch, mut left) = ([0; 4096], LINGER.1);
+    while let Ok(n @ 1..) = stream.read(&mut scratch).await {
+        left = left.saturating_sub(n);
+        if left == 0 {
+            return;
+        }
+    }
+}
+
+impl OnEnd for Answering {
+    fn on_end(self, _end: End, _bytes: u64) {}
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.busy.store(false, Ordering::Relaxed);
+    }
+}
+
+impl ClientStream {
+    pub(crate) fn new(stream: TcpStream, times: ClientTimes, turn: Arc<Turn>) -> Self {
+        Self {
+            stream: Some(stream),
+            times,
+            turn,
+            head_began: None,
+            timer: None,
+            stalled_since: None,
+            last: Last::Orderly,
+        }
+    }
+
+    fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
+        self.stream.as_mut().map(Pin::new).ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    /// Ready once `deadline` has passed.
+    fn poll_clock(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if timer.deadline() != deadline {
+            timer.as_mut().reset(deadline);
+        }
+        timer.as_mut().poll(cx)
+    }
+
+    /// Nothing came: an error once a head that has begun has had its time.
+    fn poll_head_clock(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let n_requests = self.turn.n_requests.load(Ordering::Relaxed);
+        let Some((began, _)) = self.head_began.filter(|(_, before)| *before == n_requests) else {
+            return Poll::Pending;
+        };
+        let draining = self.turn.draining.load(Ordering::Relaxed);
+        let most = if draining { self.times.head.min(DRAIN_HEAD) } else { self.times.head };
+        ready!(self.poll_clock(began + most, cx));
+        self.last = Last::HeadTimeout;
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Passes a write on; an error once nothing has been taken for too long.
+    fn watch<T>(&mut self, written: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled_since = None;
+            return written;
+        }
+        let since = *self.stalled_since.get_or_insert_with(Instant::now);
+        ready!(self.poll_clock(since + self.times.stall, cx));
+        self.last = Last::Stalled;
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl Drop for ClientStream {
+    fn drop(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            *self.turn.home.lock() = Some((stream, self.last));
+        }
+    }
+}
+
+impl AsyncRead for ClientStream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        let read = this.stream()?.poll_read(cx, buf);
+        if this.turn.busy.load(Ordering::Relaxed) {
+            return read;
+        }
+        if read.is_pending() {
+            return this.poll_head_clock(cx);
+        }
+        let n_requests = this.turn.n_requests.load(Ordering::Relaxed);
+        if buf.filled().len() > before && this.head_began.is_none_or(|(_, before)| before != n_requests) {
+            this.head_began = Some((Instant::now(), n_requests));
+        }
+        read
+    }
+}
+
+impl AsyncWrite for ClientStream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = this.stream()?.poll_write(cx, bytes);
+        this.watch(written, cx)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = this.stream()?.poll_write_vectored(cx, pieces);
+        this.watch(written, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().stream()?.poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().stream()?.poll_shutdown(cx)
+    }
+}

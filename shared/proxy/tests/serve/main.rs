@@ -1,0 +1,206 @@
+//! The server towards clients that are slow, silent or gone, over real sockets.
+
+#![allow(clippy::unwrap_used, reason = "a behaviour that cannot go on has failed")]
+
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use cofferdam_proxy::drain::{Drain, Phase};
+use cofferdam_proxy::guard::{End, Guarded, OnEnd};
+use cofferdam_proxy::listen;
+use cofferdam_proxy::serve::{ServeLimits, Service, serve};
+use http::{Request, Response, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use socket2::SockRef;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+const LIMITS: ServeLimits = ServeLimits {
+    max_connections: 100,
+    idle: Duration::from_secs(5),
+    head: Duration::from_millis(300),
+    stall: Duration::from_millis(300),
+    max_head_bytes: 32 * 1024,
+};
+
+/// This many frames of 64 KiB are left to come, or one small refusal.
+enum Frames {
+    Large(usize),
+    Refusal(bool),
+}
+
+impl Body for Frames {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let data = match self.get_mut() {
+            Self::Large(0) | Self::Refusal(true) => return Poll::Ready(None),
+            Self::Large(left) => {
+                *left -= 1;
+                Bytes::from(vec![b'x'; 64 << 10])
+            }
+            Self::Refusal(told) => {
+                *told = true;
+                Bytes::from_static(b"refused")
+            }
+        };
+        Poll::Ready(Some(Ok(Frame::data(data))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Refusal(true))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Large(_) => SizeHint::default(),
+            Self::Refusal(told) => SizeHint::with_exact(if *told { 0 } else { 7 }),
+        }
+    }
+}
+
+/// Answers without a look at the request's body: `/large` with 64 MiB, anything else with a refusal.
+#[derive(Clone, Default)]
+struct Refuse {
+    n_held: Arc<AtomicUsize>,
+}
+
+/// Something that an answer holds until its body has ended.
+struct Held(Arc<AtomicUsize>);
+
+impl OnEnd for Held {
+    fn on_end(self, _end: End, _bytes: u64) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Service for Refuse {
+    type Body = Guarded<Frames, Held>;
+
+    async fn call(&self, _peer: SocketAddr, request: Request<Incoming>) -> Response<Self::Body> {
+        let large = request.uri().path() == "/large";
+        let body = if large { Frames::Large(1024) } else { Frames::Refusal(false) };
+        self.n_held.fetch_add(1, Ordering::SeqCst);
+        let mut response = Response::new(Guarded::new(body, Held(Arc::clone(&self.n_held))));
+        *response.status_mut() = if large { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        response
+    }
+}
+
+struct Server {
+    address: SocketAddr,
+    service: Refuse,
+    drain: Drain,
+}
+
+fn start() -> Server {
+    let listener = listen::one((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let (address, service, drain) = (listener.local_addr().unwrap(), Refuse::default(), Drain::default());
+    tokio::spawn(serve(listener, LIMITS, service.clone(), drain.watch()));
+    Server { address, service, drain }
+}
+
+/// All that the server sends until it closes.
+async fn rest(client: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    timeout(Duration::from_secs(10), client.read_to_end(&mut bytes)).await.expect("it closes").unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+#[tokio::test]
+async fn a_head_that_never_ends_is_answered_408() {
+    let server = start();
+    let mut client = TcpStream::connect(server.address).await.unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nhos").await.unwrap();
+    assert!(rest(&mut client).await.starts_with("HTTP/1.1 408 "));
+}
+
+#[tokio::test]
+async fn idle_time_between_requests_is_not_a_heads_time() {
+    let server = start();
+    let mut client = TcpStream::connect(server.address).await.unwrap();
+    for _ in 0..2 {
+        client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        let mut answer = [0; 12];
+        client.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 503");
+        // What is left of the answer is read, and then nothing is sent for longer than a head may take.
+        let mut scratch = [0; 1024];
+        let end = tokio::time::Instant::now() + LIMITS.head * 2;
+        while let Ok(read) = tokio::time::timeout_at(end, client.read(&mut scratch)).await {
+            assert_ne!(read.unwrap(), 0, "the connection is kept");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_loses_its_connection_and_what_its_answer_held() {
+    let server = start();
+    let mut client = TcpStream::connect(server.address).await.unwrap();
+    SockRef::from(&client).set_recv_buffer_size(4096).unwrap();
+    client.write_all(b"GET /large HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    let held = || server.service.n_held.load(Ordering::SeqCst);
+    let until = async |n: usize| {
+        while held() != n {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(Duration::from_secs(5), until(1)).await.expect("the answer begins");
+    timeout(Duration::from_secs(5), until(0)).await.expect("the answer is given up");
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_wait_for_the_body_arrives_all_the_same() {
+    let server = start();
+    for _ in 0..50 {
+        let (mut reader, mut writer) = TcpStream::connect(server.address).await.unwrap().into_split();
+        let upload = tokio::spawn(async move {
+            writer.write_all(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 200000\r\n\r\n").await?;
+            writer.write_all(&vec![b'x'; 200_000]).await
+        });
+        let mut answer = Vec::new();
+        let read =
+            timeout(Duration::from_secs(10), reader.read_to_end(&mut answer)).await.expect("it closes");
+        assert!(read.is_ok(), "no reset overtakes the answer: {read:?}");
+        assert!(answer.starts_with(b"HTTP/1.1 503 ") && answer.ends_with(b"refused"));
+        let _ = upload.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_drain_gives_half_a_head_a_second_at_most() {
+    let limits = ServeLimits { head: Duration::from_secs(60), idle: Duration::from_secs(60), ..LIMITS };
+    let listener = listen::one((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let (address, drain) = (listener.local_addr().unwrap(), Drain::default());
+    let served = tokio::spawn(serve(listener, limits, Refuse::default(), drain.watch()));
+    let mut client = TcpStream::connect(address).await.unwrap();
+    client.write_all(b"GET / HT").await.unwrap();
+    sleep(Duration::from_millis(50)).await;
+    let start = Instant::now();
+    drain.advance(Phase::Draining);
+    timeout(Duration::from_secs(10), served).await.expect("the drain ends").unwrap().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn a_drain_closes_idle_connections_at_once() {
+    let server = start();
+    let mut client = TcpStream::connect(server.address).await.unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    let mut answer = [0; 12];
+    client.read_exact(&mut answer).await.unwrap();
+    server.drain.advance(Phase::Draining);
+    assert!(rest(&mut client).await.ends_with("refused"));
+}

@@ -13,6 +13,7 @@ use cofferdam_model::{CellId, FleetName};
 use cofferdam_proxy::drain::{Drain, Phase};
 use cofferdam_proxy::serve::serve;
 use cofferdam_proxy::upstream::{Upstream, UpstreamLimits};
+use cofferdam_proxy::via::Via;
 use cofferdam_proxy::workers::Workers;
 use cofferdam_telemetry::probes::{self, Probes};
 use prometheus_client::registry::Registry;
@@ -60,6 +61,9 @@ pub enum StartError {
     /// The cell cannot be divided as the fleet file says.
     #[error("cell cannot be divided")]
     Layout(#[from] LayoutError),
+    /// The names of fleet and cell cannot stand in a header.
+    #[error("names of fleet and cell cannot stand in a header")]
+    Name(#[from] http::header::InvalidHeaderValue),
     /// Threads or sockets.
     #[error("could not start")]
     Io(#[from] io::Error),
@@ -87,7 +91,7 @@ impl Agent {
             control.spawn(serve_probes(listener, routes));
         }
         let cell = Arc::new(Cell {
-            via: format!("cofferdam-{}-{}", fleet.name, settings.cell),
+            via: Via::new(&format!("cofferdam-{}-{}", fleet.name, settings.cell))?,
             classifier: Classifier::new(Arc::new(fleet.clone()), routers),
             compartments: compartments.clone(),
             metrics,

@@ -8,9 +8,11 @@ use std::net::IpAddr;
 
 use cofferdam_model::{ClassName, headers};
 use cofferdam_proxy::fields;
+use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::replay::{BodyError, ReplayBody};
 use cofferdam_proxy::upstream::{AnswerError, ConnectFault, Head, Lease, SendFault, Upstream, UpstreamBody};
-use http::{HeaderMap, HeaderValue, Response, Version};
+use cofferdam_proxy::via::Via;
+use http::{HeaderMap, Response, Version};
 use tokio::time::{Instant, timeout_at};
 
 use crate::classify::Classified;
@@ -44,6 +46,9 @@ pub(crate) enum Fault {
     Deadline,
 }
 
+/// Room for the lines of nearly every request.
+const ROOM: usize = 512;
+
 /// What a request to the backend says about its way so far.
 #[derive(Debug)]
 pub(crate) struct Relay<'a> {
@@ -51,26 +56,24 @@ pub(crate) struct Relay<'a> {
     pub(crate) trusted: bool,
     pub(crate) version: Version,
     /// This agent's pseudonym in Via.
-    pub(crate) via: &'a str,
+    pub(crate) via: &'a Via,
     pub(crate) class: &'a ClassName,
 }
 
-/// Makes a request's fields fit for the backend. Our own are set last, so that a client nominates none of them away.
-pub(crate) fn prepare(map: &mut HeaderMap, request: &Classified, relay: &Relay<'_>) {
+/// Makes a request's fields fit for the backend, and answers with the lines that this agent adds to them. What a client
+/// nominates away or forges is gone before.
+pub(crate) fn prepare(map: &mut HeaderMap, request: &Classified, relay: &Relay<'_>) -> FieldLines {
     fields::strip_hop_by_hop(map);
     fields::strip_where(map, headers::is_internal);
-    fields::set_forwarded(map, relay.peer, relay.trusted);
-    fields::add_via(map, relay.version, relay.via);
+    let mut lines = FieldLines::with_capacity(ROOM);
+    fields::say_forwarded(map, &mut lines, relay.peer, relay.trusted);
+    relay.via.add_line(map, &mut lines, relay.version);
     let remaining = request.deadline.saturating_duration_since(Instant::now());
-    map.insert(headers::TENANT, word(request.tenant.as_str()));
-    map.insert(headers::CLASS, word(relay.class.as_str()));
-    map.insert(headers::ATTEMPT, HeaderValue::from(u16::from(request.attempt)));
-    map.insert(headers::REMAINING_MS, HeaderValue::from(remaining.as_millis() as u64));
-}
-
-/// Tenants and classes are plain ASCII by their own parsers.
-fn word(text: &str) -> HeaderValue {
-    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
+    lines.push_text(&headers::TENANT, format_args!("{}", request.tenant));
+    lines.push_text(&headers::CLASS, format_args!("{}", relay.class));
+    lines.push_text(&headers::ATTEMPT, format_args!("{}", request.attempt));
+    lines.push_text(&headers::REMAINING_MS, format_args!("{}", remaining.as_millis() as u64));
+    lines
 }
 
 /// Takes from an answer what the backend has no say in: the connection, and what agents tell routers.

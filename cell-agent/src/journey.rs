@@ -16,6 +16,7 @@ use cofferdam_proxy::payload::Payload;
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
 use cofferdam_proxy::serve::Service;
 use cofferdam_proxy::upstream::{Head, Upstream, UpstreamBody};
+use cofferdam_proxy::via::Via;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Request, Response};
@@ -34,7 +35,7 @@ use crate::{gate, request};
 /// What all workers share.
 pub(crate) struct Cell {
     /// The name by which this agent knows its own Via. A cell's id alone may be anybody's: a false loop is a 508.
-    pub(crate) via: String,
+    pub(crate) via: Via,
     pub(crate) classifier: Classifier,
     pub(crate) compartments: Compartments,
     pub(crate) metrics: Arc<Metrics>,
@@ -132,8 +133,8 @@ impl Journey {
             via: &self.cell.via,
             class: self.cell.classifier.class_name(is.class),
         };
-        forward::prepare(&mut head.headers, &is, &relay);
-        let head = Head { method: &head.method, target: &target, fields: &head.headers };
+        let lines = forward::prepare(&mut head.headers, &is, &relay);
+        let head = Head { method: &head.method, target: &target, fields: &head.headers, lines: &lines };
         let mut answer = forward::forward(&self.upstream, head, &body, is.deadline).await?;
         forward::clean(answer.headers_mut());
         Ok((answer, place))

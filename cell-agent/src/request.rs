@@ -1,8 +1,8 @@
 //! What a request must be before anything else is asked of it: a target that can go on, and no loop. It knows no
 //! tenant and no class.
 
-use cofferdam_proxy::fields;
 use cofferdam_proxy::target::{self, Target, TargetError};
+use cofferdam_proxy::via::Via;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 
@@ -18,13 +18,13 @@ pub(crate) enum BadRequest {
 }
 
 /// Brings a head into origin form and finds its target. `via` is this agent's pseudonym.
-pub(crate) fn check(head: &mut Parts, via: &str) -> Result<PathAndQuery, BadRequest> {
+pub(crate) fn check(head: &mut Parts, via: &Via) -> Result<PathAndQuery, BadRequest> {
     let target = match target::settle(head)? {
         Target::Onward => head.uri.path_and_query().cloned(),
         // `OPTIONS *` asks about a server that a router has answered for already.
         Target::Server => None,
     };
-    if fields::via_has(&head.headers, via) {
+    if via.is_in(&head.headers) {
         return Err(BadRequest::Loop);
     }
     target.ok_or(BadRequest::Target(TargetError::Path))
@@ -40,7 +40,7 @@ mod tests {
         let request =
             Request::builder().method(method).uri(uri).header("host", "a.example").header("via", via);
         let (mut head, ()) = request.body(()).unwrap().into_parts();
-        check(&mut head, "cofferdam-test-cell-a")
+        check(&mut head, &Via::new("cofferdam-test-cell-a").unwrap())
     }
 
     #[test]

@@ -4,11 +4,14 @@
 
 use std::sync::Arc;
 
-use cofferdam_fleet::{Bucket, Fleet, Plan};
+use cofferdam_fleet::{Bucket, Class, Fleet, Plan};
 use cofferdam_limits::{BucketPolicy, LevelPolicy, Levels, PolicyError};
-use cofferdam_model::{Digest, Level, Revision};
+use cofferdam_model::{Digest, Level, Revision, headers};
 use cofferdam_placement::{CellSpec, Placement, PlacementError, Slots, Spec};
+use cofferdam_proxy::lines::FieldLines;
+use cofferdam_proxy::via::Via;
 use http::HeaderValue;
+use http::header::InvalidHeaderValue;
 
 use crate::cells::{Cell, Directory};
 
@@ -21,8 +24,10 @@ pub(crate) struct Snapshot {
     pub(crate) plans: Vec<PlanLimits>,
     /// By `CellIndex`.
     pub(crate) cells: Vec<Arc<Cell>>,
+    /// By `ClassIndex`: what every hop to an agent says of its class and of this snapshot.
+    pub(crate) hops: Vec<FieldLines>,
     /// The name by which this fleet's routers know their own Via: two fleets in a row are no loop.
-    pub(crate) via: String,
+    pub(crate) via: Via,
 }
 
 /// A plan as the limits engine and the answers' fields need it.
@@ -32,6 +37,8 @@ pub(crate) struct PlanLimits {
     pub(crate) levels: Levels,
     /// The value of RateLimit-Policy.
     pub(crate) policy: HeaderValue,
+    /// The value of RateLimit-Limit.
+    pub(crate) limit: HeaderValue,
 }
 
 /// Why a fleet file does not replace the one that runs.
@@ -68,6 +75,9 @@ pub enum ReloadError {
     /// No table can be made.
     #[error(transparent)]
     Placement(#[from] PlacementError),
+    /// The fleet's name cannot stand in a header.
+    #[error("fleet name cannot stand in a header")]
+    Name(#[from] InvalidHeaderValue),
     /// A plan or the ceiling is not exact.
     #[error("{plan}: {error}")]
     Policy {
@@ -84,8 +94,10 @@ impl Snapshot {
         let placement = Placement::build(&placement_spec(&fleet))?;
         let plans = fleet.plans.iter().map(|plan| PlanLimits::new(plan, &fleet)).collect::<Result<_, _>>()?;
         let cells = directory.adopt(&fleet.cells);
-        let via = format!("cofferdam-{}", fleet.name);
-        Ok(Self { fleet, placement, plans, cells, via })
+        let via = Via::new(&format!("cofferdam-{}", fleet.name))?;
+        let hop = |class: &Class| hop(class, fleet.revision, placement.digest());
+        let hops = fleet.cell.classes.iter().map(hop).collect();
+        Ok(Self { fleet, placement, plans, cells, hops, via })
     }
 
     /// Whether this snapshot may follow `running`.
@@ -125,8 +137,16 @@ impl PlanLimits {
             plan.max_in_flight
         );
         let policy = HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static(""));
-        Ok(Self { levels, policy })
+        Ok(Self { levels, policy, limit: HeaderValue::from(burst) })
     }
+}
+
+fn hop(class: &Class, revision: Revision, digest: Digest) -> FieldLines {
+    let mut lines = FieldLines::default();
+    lines.push_text(&headers::CLASS, format_args!("{}", class.name));
+    lines.push_text(&headers::REVISION, format_args!("{revision}"));
+    lines.push_text(&headers::DIGEST, format_args!("{digest}"));
+    lines
 }
 
 fn bucket(bucket: &Bucket) -> Result<BucketPolicy, PolicyError> {

@@ -44,6 +44,7 @@ fn collect(folder: &Path, prefix: &str, files: &mut Vec<File>) {
                 collect(&entry.path(), &format!("{path}/"), files);
             }
         } else if kind.is_file()
+            && name != ".git" // In a second work tree it is a file, which names where the first one is.
             && let Ok(text) = fs::read_to_string(entry.path())
         {
             files.push(File { path, text });

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use cofferdam_model::{CellIndex, CellReason, Hop, headers};
-use cofferdam_proxy::replay::ReplayBody;
-use cofferdam_proxy::upstream::{ConnectFault, SendFault, UpstreamBody};
+use cofferdam_model::{CellIndex, CellReason, headers};
+use cofferdam_proxy::replay::{BodyError, ReplayBody};
+use cofferdam_proxy::upstream::{ConnectFault, Head, SendFault, UpstreamBody};
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, Response};
 use http_body::Body;
@@ -61,13 +61,15 @@ pub(super) async fn forward<'v>(
     exchange: Exchange<'_>,
 ) -> Forwarded<'v> {
     let Chosen { admitted, mut candidates } = chosen;
-    let mut hop = first_hop(&admitted, exchange.view);
+    let mut n_attempts: u8 = 0;
     let (mut reached, mut refused, mut refreshed, mut retried) = (false, None, false, false);
     let mut next = candidates.next(Instant::now());
     let rejection = loop {
         let Some(cell) = next else { break no_cell_left(reached, refused) };
-        let failed = match exchange.attempt(cell, refreshed, &mut hop, admitted.deadline, &mut outgoing).await
-        {
+        n_attempts = n_attempts.saturating_add(1);
+        let remaining = admitted.deadline.saturating_duration_since(Instant::now());
+        let head = outgoing.attempt(n_attempts, remaining);
+        let failed = match exchange.attempt(cell, refreshed, head, admitted.deadline).await {
             Ok(answer) => return Forwarded { admitted, reached: true, answer: Ok(answer) },
             Err(failed) => failed,
         };
@@ -78,7 +80,7 @@ pub(super) async fn forward<'v>(
         let idempotent = outgoing.method.is_idempotent();
         let facts = Facts { idempotent, replayable: exchange.body.replayable(), retried, refreshed };
         match next_step(failed.fault, facts) {
-            Step::Answer => break exchange.rejection(&failed),
+            Step::Answer => break rejection(&failed),
             Step::SameCell => refreshed = true,
             step => {
                 retried |= step == Step::Retry;
@@ -86,21 +88,8 @@ pub(super) async fn forward<'v>(
                 next = candidates.next(Instant::now());
             }
         }
-        hop.attempt = hop.attempt.saturating_add(1);
     };
     Forwarded { admitted, reached, answer: Err(rejection) }
-}
-
-fn first_hop(admitted: &Admitted<'_>, view: &View) -> Hop {
-    let (snapshot, identified) = (&view.snapshot, &admitted.identified);
-    Hop {
-        tenant: identified.tenant,
-        class: snapshot.fleet.cell.classes[usize::from(identified.route.class.0)].name.clone(),
-        attempt: 1,
-        remaining: Duration::ZERO,
-        revision: snapshot.fleet.revision,
-        digest: snapshot.placement.digest(),
-    }
 }
 
 /// Every cell of the shard was tried: what the attempts say together.
@@ -126,14 +115,11 @@ impl Exchange<'_> {
         &self,
         cell: CellIndex,
         fresh: bool,
-        hop: &mut Hop,
+        head: Head<'_>,
         deadline: Instant,
-        outgoing: &mut Outgoing,
     ) -> Result<Answer, Failed> {
         let on_cell = self.view.snapshot.cells[cell.get()].enter();
-        hop.remaining = deadline.saturating_duration_since(Instant::now());
-        hop.write(&mut outgoing.fields);
-        let sent = timeout_at(deadline.into(), self.send(cell, fresh, outgoing, &on_cell)).await;
+        let sent = timeout_at(deadline.into(), self.send(cell, fresh, head, &on_cell)).await;
         let outcome = match sent.unwrap_or(Err(Fault::Deadline)) {
             Ok(response) => read_refusal(response).await,
             Err(fault) => Err(Failed { fault, retry_after: None }),
@@ -142,7 +128,7 @@ impl Exchange<'_> {
             Ok(response) => Ok(Answer { response, on_cell, cell }),
             Err(failed) => {
                 let (id, fault) = (on_cell.cell().id.as_str(), failed.fault.as_str());
-                tracing::debug!(cell = id, fault, attempt = hop.attempt, "attempt failed");
+                tracing::debug!(cell = id, fault, "attempt failed");
                 self.metrics.attempt_failed(id, fault);
                 Err(failed)
             }
@@ -153,7 +139,7 @@ impl Exchange<'_> {
         &self,
         cell: CellIndex,
         fresh: bool,
-        outgoing: &Outgoing,
+        head: Head<'_>,
         on_cell: &OnCell,
     ) -> Result<Response<UpstreamBody>, Fault> {
         let upstream = &self.view.upstreams[cell.get()];
@@ -166,39 +152,37 @@ impl Exchange<'_> {
             Fault::Connect
         })?;
         let reused = lease.reused();
-        match lease.send(outgoing.head(), self.body).await {
+        match lease.send(head, self.body).await {
             Ok(response) => {
                 let report = response.headers().get(headers::LOAD).cloned();
                 on_cell.cell().note_answer(report, takes_work(&response), Instant::now());
                 Ok(response)
             }
             Err(SendFault::Unsent) => Err(Fault::Unsent),
-            Err(SendFault::RequestBody(_)) => Err(Fault::RequestBody),
+            Err(SendFault::RequestBody(BodyError::TooLarge(_))) => Err(Fault::BodyTooLarge),
+            Err(SendFault::RequestBody(BodyError::Idle(_))) => Err(Fault::BodyIdle),
+            Err(SendFault::RequestBody(_)) => Err(Fault::BodyBroken),
             Err(SendFault::Malformed(_)) => Err(Fault::Malformed),
             Err(SendFault::Lost(_)) => Err(Fault::Lost { reused }),
         }
     }
+}
 
-    /// What the client is told of a fault that is not tried again.
-    fn rejection(&self, failed: &Failed) -> Rejection {
-        if self.body.too_large() {
-            return Rejection::new(Reason::BodyTooLarge, "the body exceeds what this router takes");
+/// What the client is told of a fault that is not tried again.
+fn rejection(failed: &Failed) -> Rejection {
+    match failed.fault {
+        Fault::Refused(reason) => refusal(reason, failed.retry_after),
+        Fault::Connect | Fault::Unsent => Rejection::new(Reason::PairDown, "the body can not be sent again"),
+        Fault::Lost { .. } | Fault::BackendLost => {
+            Rejection::new(Reason::Lost, "the request may have been executed")
         }
-        if self.body.stood_still() {
-            return Rejection::new(Reason::BodyIdle, "nothing came of the body for too long");
+        Fault::Malformed => Rejection::new(Reason::Malformed, "the cell's answer was not valid HTTP"),
+        Fault::Deadline => Rejection::new(Reason::Deadline, "the route's time is over"),
+        Fault::BodyTooLarge => {
+            Rejection::new(Reason::BodyTooLarge, "the body exceeds what this router takes")
         }
-        match failed.fault {
-            Fault::Refused(reason) => refusal(reason, failed.retry_after),
-            Fault::Connect | Fault::Unsent => {
-                Rejection::new(Reason::PairDown, "the body can not be sent again")
-            }
-            Fault::Lost { .. } | Fault::BackendLost => {
-                Rejection::new(Reason::Lost, "the request may have been executed")
-            }
-            Fault::Malformed => Rejection::new(Reason::Malformed, "the cell's answer was not valid HTTP"),
-            Fault::Deadline => Rejection::new(Reason::Deadline, "the route's time is over"),
-            Fault::RequestBody => Rejection::new(Reason::BodyBroken, "the request's body ended early"),
-        }
+        Fault::BodyIdle => Rejection::new(Reason::BodyIdle, "nothing came of the body for too long"),
+        Fault::BodyBroken => Rejection::new(Reason::BodyBroken, "the request's body ended early"),
     }
 }
 

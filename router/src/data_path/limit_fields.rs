@@ -31,7 +31,7 @@ pub(super) fn set(fields: &mut HeaderMap, plan: &PlanLimits, standing: &Standing
     if let Ok(state) = HeaderValue::try_from(state) {
         fields.insert(STATE, state);
     }
-    fields.insert(LIMIT, HeaderValue::from(bucket.policy().capacity()));
+    fields.insert(LIMIT, plan.limit.clone());
     fields.insert(REMAINING, HeaderValue::from(remaining));
     fields.insert(RESET, HeaderValue::from(reset));
 }

@@ -37,6 +37,7 @@ use hyper::body::Incoming;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
+use self::identify::Identified;
 pub(crate) use self::metrics::Metrics;
 use self::outgoing::Outgoing;
 use self::reject::{Reason, Rejection};
@@ -90,7 +91,7 @@ impl DataPath {
         span.record("tenant", identified.tenant.as_str());
         span.record("class", snapshot.fleet.cell.classes[class.get()].name.as_str());
         let body = ReplayBody::new(body, self.body);
-        let outgoing = match self.outgoing(head, &body, snapshot, peer) {
+        let outgoing = match self.outgoing(head, &body, &identified, snapshot, peer) {
             Ok(outgoing) => outgoing,
             Err(rejection) => return closing.turn_away(rejection, &identified, &self.limits),
         };
@@ -114,6 +115,7 @@ impl DataPath {
         &self,
         head: Parts,
         body: &ReplayBody,
+        identified: &Identified<'_>,
         snapshot: &Snapshot,
         peer: SocketAddr,
     ) -> Result<Outgoing, Rejection> {
@@ -121,7 +123,7 @@ impl DataPath {
             let most = format!("the body exceeds {} bytes", self.body.max_bytes);
             return Err(Rejection::new(Reason::BodyTooLarge, most));
         }
-        Outgoing::new(head, snapshot, peer.ip())
+        Outgoing::new(head, identified, snapshot, peer.ip())
     }
 }
 

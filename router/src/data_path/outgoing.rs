@@ -1,44 +1,115 @@
-//! The head that goes to a cell, made once for all attempts out of the client's head.
+//! The head that goes to a cell, made once for all attempts out of the client's head. The hop to the agent
+//! (`cofferdam_model::Hop`) is written as lines: what a class and a snapshot say is ready, the rest is added.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use cofferdam_model::headers;
 use cofferdam_proxy::fields;
+use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::upstream::Head;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method};
 
-use super::identify;
+use super::identify::{self, Identified};
 use super::reject::{Reason, Rejection};
 use crate::snapshot::Snapshot;
 
-/// A head ready for a cell, but for what differs between attempts.
+/// Room for the lines of nearly every request.
+const ROOM: usize = 512;
+
+/// A head ready for a cell.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) method: Method,
     target: PathAndQuery,
-    pub(super) fields: HeaderMap,
+    fields: HeaderMap,
+    lines: FieldLines,
+    /// How many bytes of the lines are the same for all attempts.
+    n_same: usize,
 }
 
 impl Outgoing {
     /// Takes hop-by-hop and internal fields away first, so that nothing of ours can be nominated away or forged.
-    pub(super) fn new(head: Parts, snapshot: &Snapshot, peer: IpAddr) -> Result<Self, Rejection> {
+    pub(super) fn new(
+        head: Parts,
+        identified: &Identified<'_>,
+        snapshot: &Snapshot,
+        peer: IpAddr,
+    ) -> Result<Self, Rejection> {
         let mut map = head.headers;
-        if fields::via_has(&map, &snapshot.via) {
+        if snapshot.via.is_in(&map) {
             return Err(Rejection::new(Reason::Loop, "this fleet is in the request's Via"));
         }
         fields::strip_hop_by_hop(&mut map);
         fields::strip_where(&mut map, headers::is_internal);
         identify::strip_untrusted(snapshot, peer, &mut map);
-        fields::set_forwarded(&mut map, peer, identify::is_trusted(snapshot, peer));
-        fields::add_via(&mut map, head.version, &snapshot.via);
+        let mut lines = FieldLines::with_capacity(ROOM);
+        fields::say_forwarded(&mut map, &mut lines, peer, identify::is_trusted(snapshot, peer));
+        snapshot.via.add_line(&mut map, &mut lines, head.version);
+        lines.extend(&snapshot.hops[identified.route.class.get()]);
+        lines.push_text(&headers::TENANT, format_args!("{}", identified.tenant));
         let target = head.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
-        Ok(Self { method: head.method, target, fields: map })
+        let n_same = lines.len();
+        Ok(Self { method: head.method, target, fields: map, lines, n_same })
     }
 
-    /// The head as the upstream connection takes it.
-    pub(super) fn head(&self) -> Head<'_> {
-        Head { method: &self.method, target: &self.target, fields: &self.fields }
+    /// The head of one attempt, which has `remaining` until the caller's deadline.
+    pub(super) fn attempt(&mut self, attempt: u8, remaining: Duration) -> Head<'_> {
+        self.lines.truncate(self.n_same);
+        self.lines.push_text(&headers::ATTEMPT, format_args!("{attempt}"));
+        self.lines.push_text(&headers::REMAINING_MS, format_args!("{}", remaining.as_millis() as u64));
+        Head { method: &self.method, target: &self.target, fields: &self.fields, lines: &self.lines }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use cofferdam_fleet::Fleet;
+    use cofferdam_model::{Hop, TenantId};
+    use http::{HeaderName, HeaderValue, Request};
+
+    use super::*;
+    use crate::cells::Directory;
+
+    /// What an agent reads of the lines.
+    fn read(lines: &FieldLines) -> HeaderMap {
+        let text = std::str::from_utf8(lines.as_bytes()).unwrap();
+        let field = |line: &str| {
+            let (name, value) = line.split_once(": ").unwrap();
+            (name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap())
+        };
+        text.lines().map(field).collect()
+    }
+
+    #[test]
+    fn every_attempts_lines_are_one_whole_hop() {
+        let text =
+            "fleet: f\nrevision: 7\ncells: [{ id: a, url: 'http://a:1' }, { id: b, url: 'http://b:1' }]\n";
+        let fleet = Fleet::parse(text, Path::new(".")).unwrap().fleet;
+        let snapshot = Snapshot::build(fleet, &Directory::default()).unwrap();
+        let tenant = TenantId::parse(b"acme", &snapshot.fleet.tenant.alphabet).unwrap();
+        let route = &snapshot.fleet.routes.as_slice()[0];
+        let identified = Identified { tenant, plan: &snapshot.plans[0], route };
+        let forged = Request::get("/").header("host", "a").header("cofferdam-attempt", "9").body(()).unwrap();
+        let peer = IpAddr::from([10, 0, 0, 7]);
+        let mut outgoing = Outgoing::new(forged.into_parts().0, &identified, &snapshot, peer).unwrap();
+        for attempt in [1, 2] {
+            let head = outgoing.attempt(attempt, Duration::from_micros(1_234_567));
+            assert!(!head.fields.contains_key(&headers::ATTEMPT));
+            let hop = Hop::read(&read(head.lines), &snapshot.fleet.tenant.alphabet).unwrap();
+            let expected = Hop {
+                tenant,
+                class: snapshot.fleet.cell.classes[0].name.clone(),
+                attempt,
+                remaining: Duration::from_millis(1234),
+                revision: snapshot.fleet.revision,
+                digest: snapshot.placement.digest(),
+            };
+            assert_eq!(hop, expected);
+        }
     }
 }

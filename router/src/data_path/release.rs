@@ -11,6 +11,7 @@ use cofferdam_proxy::fields;
 use cofferdam_proxy::guard::{End, Guarded, OnEnd};
 use cofferdam_proxy::payload::Payload;
 use cofferdam_proxy::upstream::UpstreamBody;
+use cofferdam_proxy::via::Via;
 use http::Response;
 use http::header::{ALLOW, HeaderValue};
 
@@ -140,12 +141,12 @@ impl Closing<'_> {
 }
 
 /// A cell's answer as the client may see it.
-fn relay(mut response: Response<UpstreamBody>, via: &str) -> Response<UpstreamBody> {
+fn relay(mut response: Response<UpstreamBody>, via: &Via) -> Response<UpstreamBody> {
     let version = response.version();
     let map = response.headers_mut();
     fields::strip_hop_by_hop(map);
     fields::strip_where(map, headers::is_internal);
-    fields::add_via(map, version, via);
+    via.add(map, version);
     response
 }
 

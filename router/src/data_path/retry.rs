@@ -30,8 +30,12 @@ pub(super) enum Fault {
     Refused(CellReason),
     /// The deadline passed.
     Deadline,
-    /// The client's own body failed.
-    RequestBody,
+    /// The client's own body is larger than it may be.
+    BodyTooLarge,
+    /// The client sent nothing of its body for too long.
+    BodyIdle,
+    /// The client's own body broke off.
+    BodyBroken,
 }
 
 /// What is known of the request that has the fault.
@@ -74,7 +78,9 @@ impl Fault {
             Self::Refused(CellReason::Class) => "refused_class",
             Self::Refused(CellReason::Cell) => "refused_cell",
             Self::Deadline => "deadline",
-            Self::RequestBody => "request_body",
+            Self::BodyTooLarge => "body_too_large",
+            Self::BodyIdle => "body_idle",
+            Self::BodyBroken => "body_broken",
         }
     }
 
@@ -138,7 +144,9 @@ mod tests {
         for reason in [CellReason::Tenant, CellReason::Class] {
             assert_eq!(next_step(Fault::Refused(reason), GET), Step::Answer);
         }
-        for fault in [Fault::Malformed, Fault::Deadline, Fault::RequestBody] {
+        for fault in
+            [Fault::Malformed, Fault::Deadline, Fault::BodyTooLarge, Fault::BodyIdle, Fault::BodyBroken]
+        {
             assert_eq!(next_step(fault, GET), Step::Answer);
         }
     }

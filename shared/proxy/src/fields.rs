@@ -1,12 +1,14 @@
-//! Header fields that an intermediary must take away or add: hop-by-hop, forwarding, Via.
-//! Sources: RFC 9110 sections 7.6.1 (Connection) and 7.6.3 (Via), RFC 7239 (Forwarded).
+//! Header fields that an intermediary must take away or add: hop-by-hop and forwarding.
+//! Sources: RFC 9110 section 7.6.1 (Connection), RFC 7239 (Forwarded).
 
+use std::fmt;
 use std::net::IpAddr;
 
 use http::header::{
-    CONNECTION, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, VIA,
+    self, CONNECTION, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING,
 };
-use http::{Version, header};
+
+use crate::lines::FieldLines;
 
 /// Fields about one connection only, whatever `Connection` says.
 const HOP_BY_HOP: [HeaderName; 9] = [
@@ -54,49 +56,44 @@ pub fn strip_where(fields: &mut HeaderMap, internal: impl Fn(&HeaderName) -> boo
     }
 }
 
-/// Sets X-Forwarded-For, -Proto, -Host and Forwarded. What the peer said about earlier hops is kept where the peer
-/// is `trusted`, and replaced where it is not.
-pub fn set_forwarded(fields: &mut HeaderMap, peer: IpAddr, trusted: bool) {
-    let host = fields.get(HOST).cloned();
+/// Says where a request came from: X-Forwarded-For, -Proto, -Host and Forwarded, as lines where `fields` has nothing of
+/// the kind. What the peer said about earlier hops is kept where the peer is `trusted`, and replaced where it is not.
+pub fn say_forwarded(fields: &mut HeaderMap, lines: &mut FieldLines, peer: IpAddr, trusted: bool) {
     if !trusted {
         for name in [X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST, FORWARDED] {
             fields.remove(name);
         }
     }
-    let node = match peer {
-        IpAddr::V4(address) => format!("for={address};proto=http"),
-        IpAddr::V6(address) => format!("for=\"[{address}]\";proto=http"),
-    };
-    append_list(fields, X_FORWARDED_FOR, &peer.to_string());
-    append_list(fields, FORWARDED, &node);
+    add_to_list(fields, lines, X_FORWARDED_FOR, format_args!("{peer}"));
+    match peer {
+        IpAddr::V4(_) => add_to_list(fields, lines, FORWARDED, format_args!("for={peer};proto=http")),
+        IpAddr::V6(_) => add_to_list(fields, lines, FORWARDED, format_args!("for=\"[{peer}]\";proto=http")),
+    }
     if !fields.contains_key(X_FORWARDED_PROTO) {
-        fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
+        lines.push(&X_FORWARDED_PROTO, &HeaderValue::from_static("http"));
     }
-    if let Some(host) = host
-        && !fields.contains_key(X_FORWARDED_HOST)
+    if !fields.contains_key(X_FORWARDED_HOST)
+        && let Some(host) = fields.get(HOST)
     {
-        fields.insert(X_FORWARDED_HOST, host);
+        lines.push(&X_FORWARDED_HOST, host);
     }
 }
 
-/// Adds this hop to Via. `name` is the pseudonym by which [`via_has`] finds a loop.
-pub fn add_via(fields: &mut HeaderMap, version: Version, name: &str) {
-    let protocol = match version {
-        Version::HTTP_10 => "1.0",
-        Version::HTTP_2 => "2",
-        _ => "1.1",
-    };
-    append_list(fields, VIA, &format!("{protocol} {name}"));
-}
-
-/// Whether `name` has handled this message before.
-pub fn via_has(fields: &HeaderMap, name: &str) -> bool {
-    let values = fields.get_all(VIA).iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).any(|hop| hop.split_whitespace().nth(1) == Some(name))
+/// Adds an entry to a list field: in the map where the list has begun, else as a line.
+fn add_to_list(fields: &mut HeaderMap, lines: &mut FieldLines, name: HeaderName, entry: fmt::Arguments<'_>) {
+    if !fields.contains_key(&name) {
+        lines.push_text(&name, entry);
+    } else if let Ok(entry) = HeaderValue::try_from(entry.to_string()) {
+        append(fields, name, entry);
+    }
 }
 
 /// Appends `entry` to a list field, joined into one line.
-fn append_list(fields: &mut HeaderMap, name: HeaderName, entry: &str) {
+pub(crate) fn append(fields: &mut HeaderMap, name: HeaderName, entry: HeaderValue) {
+    if !fields.contains_key(&name) {
+        fields.insert(name, entry);
+        return;
+    }
     let mut line = Vec::new();
     for value in fields.get_all(&name) {
         line.extend_from_slice(value.as_bytes());
@@ -152,22 +149,15 @@ mod tests {
     fn an_untrusted_peer_cannot_forge_where_a_request_came_from() {
         let forged = [("host", "a.example"), ("x-forwarded-for", "6.6.6.6"), ("forwarded", "for=6.6.6.6")];
         let peer = IpAddr::from([10, 0, 0, 7]);
-        let mut fields = map(&forged);
-        set_forwarded(&mut fields, peer, false);
-        assert_eq!(fields["x-forwarded-for"], "10.0.0.7");
-        assert_eq!(fields["forwarded"], "for=10.0.0.7;proto=http");
-        assert_eq!(fields["x-forwarded-host"], "a.example");
-        let mut fields = map(&forged);
-        set_forwarded(&mut fields, peer, true);
+        let (mut fields, mut lines) = (map(&forged), FieldLines::default());
+        say_forwarded(&mut fields, &mut lines, peer, false);
+        assert_eq!(fields, map(&[("host", "a.example")]));
+        let said = "x-forwarded-for: 10.0.0.7\r\nforwarded: for=10.0.0.7;proto=http\r\nx-forwarded-proto: http\r\n\
+                    x-forwarded-host: a.example\r\n";
+        assert_eq!(std::str::from_utf8(lines.as_bytes()), Ok(said));
+        let (mut fields, mut lines) = (map(&forged), FieldLines::default());
+        say_forwarded(&mut fields, &mut lines, peer, true);
         assert_eq!(fields["x-forwarded-for"], "6.6.6.6, 10.0.0.7");
-    }
-
-    #[test]
-    fn via_names_this_hop_and_finds_a_loop() {
-        let mut fields = map(&[("via", "1.0 elsewhere")]);
-        assert!(!via_has(&fields, "here"));
-        add_via(&mut fields, Version::HTTP_11, "here");
-        assert_eq!(fields["via"], "1.0 elsewhere, 1.1 here");
-        assert!(via_has(&fields, "here"));
+        assert_eq!(fields["forwarded"], "for=6.6.6.6, for=10.0.0.7;proto=http");
     }
 }

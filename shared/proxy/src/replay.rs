@@ -18,6 +18,9 @@ use tokio::time::Sleep;
 /// The most bytes that are kept for another attempt.
 pub const REPLAY_BYTES: usize = 64 * 1024;
 
+/// The most pieces in which bytes are kept.
+const KEPT_PIECES: usize = 64;
+
 /// What a body's source may fail with.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -65,14 +68,12 @@ struct Source<B> {
     body: B,
     limits: BodyLimits,
     timer: Option<Pin<Box<Sleep>>>,
-    /// The data frames read so far, while `replayable`.
+    /// The data read so far, while `replayable`, in at most [`KEPT_PIECES`] pieces.
     kept: Vec<Bytes>,
     read: u64,
     replayable: bool,
     trailers: Option<HeaderMap>,
     ended: bool,
-    too_large: bool,
-    stood_still: bool,
     /// The number of the attempt that may read: the latest.
     turn: u32,
 }
@@ -82,8 +83,8 @@ struct Source<B> {
 pub struct Attempt<B = Incoming> {
     shared: Option<Arc<Mutex<Source<B>>>>,
     turn: u32,
-    /// How many kept frames this attempt has yielded.
-    yielded: usize,
+    /// How many bytes this attempt has yielded.
+    yielded: u64,
     trailers_sent: bool,
     size: SizeHint,
 }
@@ -109,8 +110,6 @@ impl<B: Body> ReplayBody<B> {
             replayable: true,
             trailers: None,
             ended: false,
-            too_large: false,
-            stood_still: false,
             turn: 0,
         };
         Self { shared: Some(Arc::new(Mutex::new(source))) }
@@ -124,21 +123,6 @@ impl<B: Body> ReplayBody<B> {
     /// Whether another attempt would send the same bytes.
     pub fn replayable(&self) -> bool {
         self.shared.as_ref().is_none_or(|source| source.lock().replayable)
-    }
-
-    /// Whether the client has sent nothing that was read, or all of it was: the upstream connection is then clean.
-    pub fn settled(&self) -> bool {
-        self.shared.as_ref().is_none_or(|source| source.lock().ended)
-    }
-
-    /// Whether the client sent more than it may.
-    pub fn too_large(&self) -> bool {
-        self.shared.as_ref().is_some_and(|source| source.lock().too_large)
-    }
-
-    /// Whether the client sent nothing for longer than it may.
-    pub fn stood_still(&self) -> bool {
-        self.shared.as_ref().is_some_and(|source| source.lock().stood_still)
     }
 
     /// The length that the client declared, if it did.
@@ -164,6 +148,18 @@ impl<B: Body> Source<B> {
     fn next_turn(&mut self) -> (u32, SizeHint) {
         self.turn += 1;
         (self.turn, self.whole_size())
+    }
+
+    /// What is kept from the byte at `start` on, as far as it is in one piece.
+    fn kept_from(&self, start: u64) -> Option<Bytes> {
+        let mut skip = usize::try_from(start).ok()?;
+        for piece in &self.kept {
+            match piece.len().checked_sub(skip) {
+                Some(1..) => return Some(piece.slice(skip..)),
+                _ => skip -= piece.len(),
+            }
+        }
+        None
     }
 
     /// The size of the whole body: what was read and what is still to come.
@@ -205,20 +201,22 @@ where
         let idle = self.limits.idle;
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(idle)));
         ready!(timer.as_mut().poll(cx));
-        self.stood_still = true;
         Poll::Ready(Some(Err(BodyError::Idle(idle))))
     }
 
     fn keep(&mut self, data: Bytes) -> Result<Bytes, BodyError> {
         self.read += data.len() as u64;
         if self.read > self.limits.max_bytes {
-            self.too_large = true;
             return Err(BodyError::TooLarge(self.limits.max_bytes));
         }
         if self.read > REPLAY_BYTES as u64 {
             self.replayable = false;
             self.kept = Vec::new();
         } else if self.replayable {
+            if self.kept.len() == KEPT_PIECES {
+                // A piece has its own cost, however few bytes it has.
+                self.kept = vec![Bytes::from(self.kept.concat())];
+            }
             self.kept.push(data.clone());
         }
         if self.body.is_end_stream() {
@@ -246,9 +244,8 @@ where
         if source.turn != this.turn {
             return Poll::Ready(Some(Err(BodyError::Spent)));
         }
-        if source.replayable && this.yielded < source.kept.len() {
-            let data = source.kept[this.yielded].clone();
-            this.yielded += 1;
+        if let Some(data) = source.kept_from(this.yielded) {
+            this.yielded += data.len() as u64;
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
         // The first attempt streams on past the bound; a later one would miss the bytes that were let go.
@@ -257,7 +254,7 @@ where
         }
         match ready!(source.poll_next(cx)) {
             Some(Ok(data)) => {
-                this.yielded += 1;
+                this.yielded += data.len() as u64;
                 Poll::Ready(Some(Ok(Frame::data(data))))
             }
             Some(Err(error)) => Poll::Ready(Some(Err(error))),
@@ -312,10 +309,9 @@ mod tests {
         let mut half = body.attempt();
         half.frame().await.unwrap().unwrap();
         drop(half);
-        assert!(body.replayable() && !body.settled());
+        assert!(body.replayable());
         assert_eq!(read(body.attempt()).await.unwrap(), 60);
         assert_eq!(read(body.attempt()).await.unwrap(), 60);
-        assert!(body.settled());
     }
 
     #[tokio::test]
@@ -338,9 +334,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_over_its_limit_is_an_error_and_says_so() {
+    async fn a_body_over_its_limit_is_an_error() {
         let body = body(vec![600, 600], 1000);
         assert!(matches!(read(body.attempt()).await, Err(BodyError::TooLarge(1000))));
-        assert!(body.too_large());
+    }
+
+    #[tokio::test]
+    async fn a_body_of_many_small_pieces_is_kept_in_few() {
+        let body = body(vec![1; 1000], 1 << 20);
+        let mut first = body.attempt();
+        for _ in 0..500 {
+            first.frame().await.unwrap().unwrap();
+        }
+        assert_eq!(read(body.attempt()).await.unwrap(), 1000);
+        let kept = body.shared.as_ref().unwrap().lock().kept.len();
+        assert!(kept <= KEPT_PIECES, "{kept}");
+        assert_eq!(read(body.attempt()).await.unwrap(), 1000);
     }
 }

@@ -10,6 +10,7 @@ use http::uri::PathAndQuery;
 use http::{Method, Response, StatusCode, Version};
 
 use super::fault::AnswerError;
+use crate::lines::FieldLines;
 
 /// The most fields of an answer.
 const MAX_FIELDS: usize = 100;
@@ -26,6 +27,8 @@ pub struct Head<'a> {
     pub target: &'a PathAndQuery,
     /// The fields.
     pub fields: &'a HeaderMap,
+    /// What this hop adds to them.
+    pub lines: &'a FieldLines,
 }
 
 /// Where an answer's body ends (RFC 9112 section 6.3).
@@ -53,7 +56,7 @@ pub(super) struct AnswerHead {
 pub(super) fn write(head: Head<'_>, length: Option<u64>, out: &mut BytesMut) {
     let target = head.target.as_str();
     let fields: usize = head.fields.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
-    out.reserve(head.method.as_str().len() + target.len() + fields + 64);
+    out.reserve(head.method.as_str().len() + target.len() + fields + head.lines.len() + 64);
     out.put_slice(head.method.as_str().as_bytes());
     out.put_slice(b" ");
     if !target.starts_with(['/', '*']) {
@@ -67,6 +70,7 @@ pub(super) fn write(head: Head<'_>, length: Option<u64>, out: &mut BytesMut) {
             put_field(name, value, out);
         }
     }
+    out.put_slice(head.lines.as_bytes());
     match length {
         None => out.put_slice(b"transfer-encoding: chunked\r\n"),
         // Most requests have no body, and say nothing of it.

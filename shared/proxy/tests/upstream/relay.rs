@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use cofferdam_proxy::drain::Drain;
 use cofferdam_proxy::fields::strip_hop_by_hop;
+use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::listen;
 use cofferdam_proxy::payload::Payload;
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
@@ -30,7 +31,12 @@ impl Relay {
         strip_hop_by_hop(&mut parts.headers);
         let target = parts.uri.path_and_query().unwrap();
         let lease = self.0.lease().await.unwrap();
-        lease.send(Head { method: &parts.method, target, fields: &parts.headers }, &body).await
+        lease
+            .send(
+                Head { method: &parts.method, target, fields: &parts.headers, lines: &FieldLines::default() },
+                &body,
+            )
+            .await
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
+use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::replay::ReplayBody;
 use cofferdam_proxy::upstream::{Head, Lease, SendFault, Upstream, UpstreamBody, UpstreamLimits};
 use http::header::{HOST, HeaderMap, HeaderValue};
@@ -110,7 +111,12 @@ pub(crate) async fn hear() {
 pub(crate) async fn send(lease: Lease, method: Method) -> Result<Response<UpstreamBody>, SendFault> {
     let fields = HeaderMap::from_iter([(HOST, HeaderValue::from_static("cell"))]);
     let target = PathAndQuery::from_static("/a");
-    lease.send(Head { method: &method, target: &target, fields: &fields }, &ReplayBody::empty()).await
+    lease
+        .send(
+            Head { method: &method, target: &target, fields: &fields, lines: &FieldLines::default() },
+            &ReplayBody::empty(),
+        )
+        .await
 }
 
 pub(crate) async fn get(upstream: &Upstream) -> Result<Response<UpstreamBody>, SendFault> {

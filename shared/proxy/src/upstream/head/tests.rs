@@ -3,6 +3,7 @@
 use http::uri::PathAndQuery;
 
 use super::*;
+use crate::lines::FieldLines;
 
 fn read_whole(bytes: &[u8], method: Method) -> Result<Option<AnswerHead>, AnswerError> {
     read(&mut BytesMut::from(bytes), &method)
@@ -180,7 +181,11 @@ fn a_request_is_framed_by_what_will_be_sent_not_by_its_fields() {
         }
         let target = PathAndQuery::from_static("/a?b");
         let mut out = BytesMut::new();
-        write(Head { method: &Method::POST, target: &target, fields: &fields }, length, &mut out);
+        write(
+            Head { method: &Method::POST, target: &target, fields: &fields, lines: &FieldLines::default() },
+            length,
+            &mut out,
+        );
         assert_eq!(String::from_utf8_lossy(&out), written);
     }
 }
@@ -207,7 +212,11 @@ fn a_target_goes_out_byte_for_byte_and_a_query_alone_gets_its_path() {
     ] {
         let (target, fields, mut out) =
             (PathAndQuery::from_static(target), HeaderMap::new(), BytesMut::new());
-        write(Head { method: &Method::GET, target: &target, fields: &fields }, Some(0), &mut out);
+        write(
+            Head { method: &Method::GET, target: &target, fields: &fields, lines: &FieldLines::default() },
+            Some(0),
+            &mut out,
+        );
         assert_eq!(String::from_utf8_lossy(&out), line);
     }
 }

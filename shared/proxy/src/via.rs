@@ -1,0 +1,81 @@
+//! Via: by which names a message has come, and whether ours is among them (RFC 9110 section 7.6.3).
+
+use http::Version;
+use http::header::{HeaderMap, HeaderValue, InvalidHeaderValue, VIA};
+
+use crate::fields::append;
+use crate::lines::FieldLines;
+
+/// The pseudonym by which this process knows itself in Via.
+#[derive(Debug, Clone)]
+pub struct Via {
+    name: Box<str>,
+    /// The entry for a message of HTTP/1.1, which nearly all are.
+    usual: HeaderValue,
+}
+
+impl Via {
+    /// A pseudonym.
+    ///
+    /// # Errors
+    ///
+    /// Where `name` cannot stand in a field.
+    pub fn new(name: &str) -> Result<Self, InvalidHeaderValue> {
+        Ok(Self { usual: HeaderValue::from_str(&format!("1.1 {name}"))?, name: name.into() })
+    }
+
+    /// Whether a message has been here before.
+    pub fn is_in(&self, fields: &HeaderMap) -> bool {
+        let values = fields.get_all(VIA).iter().filter_map(|value| value.to_str().ok());
+        values
+            .flat_map(|value| value.split(','))
+            .any(|hop| hop.split_whitespace().nth(1) == Some(&*self.name))
+    }
+
+    /// Adds this hop to an answer's fields.
+    pub fn add(&self, fields: &mut HeaderMap, version: Version) {
+        append(fields, VIA, self.entry(version));
+    }
+
+    /// Adds this hop to a request: as a line, or in `fields` where other hops are named already.
+    pub fn add_line(&self, fields: &mut HeaderMap, lines: &mut FieldLines, version: Version) {
+        if fields.contains_key(VIA) {
+            self.add(fields, version);
+        } else {
+            lines.push(&VIA, &self.entry(version));
+        }
+    }
+
+    fn entry(&self, version: Version) -> HeaderValue {
+        let protocol = match version {
+            Version::HTTP_10 => "1.0",
+            Version::HTTP_2 => "2",
+            _ => return self.usual.clone(),
+        };
+        // The name stood in a value before.
+        HeaderValue::from_str(&format!("{protocol} {}", self.name)).unwrap_or_else(|_| self.usual.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn via_names_this_hop_and_finds_a_loop() {
+        let via = Via::new("here").unwrap();
+        let mut fields = HeaderMap::new();
+        fields.insert(VIA, HeaderValue::from_static("1.0 elsewhere"));
+        assert!(!via.is_in(&fields));
+        via.add(&mut fields, Version::HTTP_11);
+        assert_eq!(fields[VIA], "1.0 elsewhere, 1.1 here");
+        assert!(via.is_in(&fields));
+    }
+
+    #[test]
+    fn a_request_without_a_via_gets_a_line() {
+        let (mut fields, mut lines) = (HeaderMap::new(), FieldLines::default());
+        Via::new("here").unwrap().add_line(&mut fields, &mut lines, Version::HTTP_10);
+        assert_eq!((lines.as_bytes(), fields.len()), (&b"via: 1.0 here\r\n"[..], 0));
+    }
+}

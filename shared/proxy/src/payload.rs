@@ -11,10 +11,6 @@ use crate::upstream::{UpstreamBody, UpstreamBodyError};
 
 /// What a body's bytes come from.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly every body is an upstream's, and a box would cost each an allocation"
-)]
 pub enum Payload {
     /// An upstream, streamed.
     Upstream(UpstreamBody),

@@ -20,7 +20,7 @@ const MAX_INTERIM: u32 = 16;
 /// A connection, and the request that it serves.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    pub(super) pooled: Pooled,
+    pub(super) pooled: Box<Pooled>,
     upload: Upload,
     way_out: WayOut,
     method: Method,
@@ -42,7 +42,7 @@ enum WayOut {
 
 impl Exchange {
     /// Puts the request's head into the connection's buffer.
-    pub(super) fn new(mut pooled: Pooled, head: Head<'_>, body: &ReplayBody) -> Self {
+    pub(super) fn new(mut pooled: Box<Pooled>, head: Head<'_>, body: &ReplayBody) -> Self {
         let upload = Upload::new(body.attempt());
         head::write(head, upload.left(), pooled.connection.out.joined());
         let method = head.method.clone();

@@ -50,7 +50,7 @@ pub struct Upstream {
 /// A connection that one exchange owns until the answer's body ends.
 #[derive(Debug)]
 pub struct Lease {
-    pooled: Pooled,
+    pooled: Box<Pooled>,
     reused: bool,
     pool: Arc<Pool>,
     limits: UpstreamLimits,
@@ -92,10 +92,10 @@ impl Upstream {
             Ok(stream) => stream.map_err(ConnectFault::Io)?,
         };
         stream.set_nodelay(true).map_err(ConnectFault::Io)?;
-        Ok(self.leased(Pooled::new(Connection::new(stream), count), false))
+        Ok(self.leased(Box::new(Pooled::new(Connection::new(stream), count)), false))
     }
 
-    fn leased(&self, pooled: Pooled, reused: bool) -> Lease {
+    fn leased(&self, pooled: Box<Pooled>, reused: bool) -> Lease {
         Lease { pooled, reused, pool: Arc::clone(&self.pool), limits: self.limits }
     }
 }

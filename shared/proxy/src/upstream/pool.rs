@@ -29,11 +29,11 @@ struct IdleSet {
 
 #[derive(Debug)]
 struct Idle {
-    pooled: Pooled,
+    pooled: Box<Pooled>,
     since: Instant,
 }
 
-/// A connection, counted for as long as it stands.
+/// A connection, counted for as long as it stands. It is kept in a box for as long, so that handing it on moves a pointer.
 #[derive(Debug)]
 pub(super) struct Pooled {
     pub(super) connection: Connection,
@@ -73,7 +73,7 @@ impl Pool {
     }
 
     /// The connection that was given back last, if it is young enough and still open.
-    pub(super) fn take(&self) -> Option<Pooled> {
+    pub(super) fn take(&self) -> Option<Box<Pooled>> {
         let mut idle = self.idle.lock();
         while let Some(newest) = idle.connections.pop_back() {
             if newest.since.elapsed() < self.limits.idle && newest.pooled.connection.is_fresh() {
@@ -84,7 +84,7 @@ impl Pool {
     }
 
     /// Takes a connection back.
-    pub(super) fn put(self: &Arc<Self>, mut pooled: Pooled) {
+    pub(super) fn put(self: &Arc<Self>, mut pooled: Box<Pooled>) {
         pooled.connection.rest();
         let mut idle = self.idle.lock();
         idle.connections.push_back(Idle { pooled, since: Instant::now() });

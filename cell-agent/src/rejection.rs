@@ -77,7 +77,7 @@ fn bad_request(bad: &BadRequest) -> Response<Bytes> {
         BadRequest::Target(TargetError::Method) => {
             (StatusCode::METHOD_NOT_ALLOWED, "method_not_relayed", "Method is not relayed")
         }
-        BadRequest::Target(TargetError::Host | TargetError::Path) => {
+        BadRequest::Target(TargetError::Host | TargetError::HostsDiffer | TargetError::Path) => {
             (StatusCode::BAD_REQUEST, "request_malformed", "Request is malformed")
         }
         BadRequest::Loop => (StatusCode::LOOP_DETECTED, "loop", "Request loops"),

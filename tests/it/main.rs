@@ -13,6 +13,7 @@ mod failover;
 mod faults;
 mod framing;
 mod headers;
+mod http2;
 mod isolation;
 mod limits;
 mod malformed;

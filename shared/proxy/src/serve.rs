@@ -1,4 +1,7 @@
 //! The accept loop and one connection: hyper's server with timers, bounds, and a way to leave in good order.
+//!
+//! HTTP/1.1 and HTTP/2 with prior knowledge share the port. A connection that is silent from the start is one that is
+//! idle, since clients connect early: it has the idle time, not a shorter one for the first bytes.
 
 use std::convert::Infallible;
 use std::io;
@@ -7,59 +10,20 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response, Version};
-use http_body::Body;
-use hyper::body::Incoming;
+use http::Version;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use crate::client::{ClientStream, ClientTimes, Turn};
 use crate::drain::{Phase, Watch};
 use crate::guard::Guarded;
-
-/// Bounds on what clients may hold of one worker.
-#[derive(Debug, Clone, Copy)]
-pub struct ServeLimits {
-    /// The most connections; more wait in the kernel's queue.
-    pub max_connections: usize,
-    /// The longest from the end of one request to the next one's head.
-    pub idle: Duration,
-    /// The longest from the first byte of a head to its last; then the answer is 408.
-    pub head: Duration,
-    /// The longest that a client takes nothing of its answer; then its connection is cut.
-    pub stall: Duration,
-    /// The most bytes of a request's head; more are answered 431, and a longer target 414.
-    pub max_head_bytes: usize,
-}
-
-impl Default for ServeLimits {
-    fn default() -> Self {
-        Self {
-            max_connections: 16_384,
-            idle: Duration::from_secs(60),
-            head: Duration::from_secs(10),
-            stall: Duration::from_secs(30),
-            max_head_bytes: 32 * 1024,
-        }
-    }
-}
-
-/// What answers the requests of a listener.
-pub trait Service: Clone + Send + Sync + 'static {
-    /// The body of an answer.
-    type Body: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static> + Send + Unpin + 'static;
-
-    /// Answers one request from `peer`. Dropping the future means that the client went away.
-    fn call(
-        &self,
-        peer: SocketAddr,
-        request: Request<Incoming>,
-    ) -> impl Future<Output = Response<Self::Body>> + Send;
-}
+use crate::http2;
+pub use crate::service::{ServeLimits, Service};
+use crate::sniff::{self, Protocol};
 
 /// Accepts and serves connections until `drain` says that nothing new is accepted; then returns when every connection
 /// has ended, or at the cut.
@@ -116,10 +80,23 @@ async fn connection<S: Service>(
     service: S,
     mut drain: Watch,
 ) {
+    let protocol = tokio::select! {
+        protocol = timeout(limits.idle, sniff::protocol(&stream)) => protocol,
+        () = drain.reached(Phase::Draining) => Ok(Ok(Protocol::Http1)),
+    };
+    let Ok(Ok(protocol)) = protocol else { return };
     let turn = Arc::new(Turn::default());
     let times = ClientTimes { head: limits.head, stall: limits.stall };
     let stream = ClientStream::new(stream, times, Arc::clone(&turn));
-    if let Err(error) = converse(stream, peer, limits, service, &turn, &mut drain).await {
+    let ended = match protocol {
+        Protocol::Http1 => converse(stream, peer, limits, service, &turn, &mut drain).await,
+        Protocol::Http2 => {
+            // The clock on heads is HTTP/1.1's. The box keeps the many connections of that small.
+            let _answering = turn.answering();
+            Box::pin(http2::converse(stream, peer, limits, service, &mut drain)).await
+        }
+    };
+    if let Err(error) = ended {
         tracing::debug!(%peer, %error, "connection ended with an error");
     }
     tokio::select! {
@@ -128,7 +105,7 @@ async fn connection<S: Service>(
     }
 }
 
-/// Answers request after request, until the client or the drain ends the connection.
+/// Answers request after request of HTTP/1.1, until the client or the drain ends the connection.
 async fn converse<S: Service>(
     stream: ClientStream,
     peer: SocketAddr,

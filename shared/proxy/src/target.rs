@@ -1,10 +1,11 @@
 //! What a request is aimed at: the method and Host rules that every request meets before anything else.
-//! Sources: RFC 9110 sections 7.2 (Host) and 9.3 (methods), RFC 9112 section 3.2 (request target).
+//! Sources: RFC 9110 sections 7.2 (Host) and 9.3 (methods), RFC 9112 section 3.2 (request target), RFC 9113 section 8.3.1
+//! (`:authority`).
 
 use http::header::{HOST, HeaderValue};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
-use http::{Method, Uri};
+use http::{Method, Uri, Version};
 
 /// Where a request is to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,18 +25,24 @@ pub enum TargetError {
     /// Host is missing, there more than once, or not a host.
     #[error("host is not there exactly once and well formed")]
     Host,
+    /// Host and `:authority` name different hosts.
+    #[error("host differs from :authority")]
+    HostsDiffer,
     /// The target has neither a path nor an asterisk.
     #[error("request target has no path")]
     Path,
 }
 
 /// Brings a head into origin form: the authority of an absolute target replaces Host, and the path's bytes stay as
-/// they came.
+/// they came. In HTTP/2 every target with an `:authority` is absolute, and a Host beside it says the same.
 pub fn settle(head: &mut Parts) -> Result<Target, TargetError> {
     if matches!(head.method, Method::CONNECT | Method::TRACE) {
         return Err(TargetError::Method);
     }
     if let Some(authority) = head.uri.authority() {
+        if head.version == Version::HTTP_2 {
+            check_agrees(head, authority)?;
+        }
         let host = HeaderValue::from_str(authority.as_str()).map_err(|_| TargetError::Host)?;
         head.headers.insert(HOST, host);
         let path = head.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
@@ -46,6 +53,18 @@ pub fn settle(head: &mut Parts) -> Result<Target, TargetError> {
         "*" if head.method == Method::OPTIONS => Ok(Target::Server),
         path if path.starts_with('/') => Ok(Target::Onward),
         _ => Err(TargetError::Path),
+    }
+}
+
+/// Letters of a host have no case; anything else that differs is another host.
+fn check_agrees(head: &Parts, authority: &Authority) -> Result<(), TargetError> {
+    let agrees = |host: &HeaderValue| host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes());
+    let mut hosts = head.headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) => Ok(()),
+        (Some(host), None) if agrees(host) => Ok(()),
+        (Some(_), None) => Err(TargetError::HostsDiffer),
+        _ => Err(TargetError::Host),
     }
 }
 
@@ -78,6 +97,31 @@ mod tests {
         assert_eq!(settle(&mut head), Ok(Target::Onward));
         assert_eq!(head.headers["host"], "a.example:81");
         assert_eq!(head.uri.to_string(), "/x//../%2e?q=1|");
+    }
+
+    #[test]
+    fn in_http2_authority_is_the_host_and_a_host_beside_it_says_the_same() {
+        for (hosts, settled) in [
+            (&[][..], Ok(Target::Onward)),
+            (&["A.example:81"], Ok(Target::Onward)),
+            (&["b.example"], Err(TargetError::HostsDiffer)),
+            (&["a.example"], Err(TargetError::HostsDiffer)),
+            (&["a.example:81", "a.example:81"], Err(TargetError::Host)),
+        ] {
+            let mut head = head("GET", "http://a.example:81/x?y", hosts);
+            head.version = Version::HTTP_2;
+            assert_eq!(settle(&mut head), settled, "{hosts:?}");
+            if settled.is_ok() {
+                assert_eq!(
+                    (&head.headers["host"], head.uri.to_string().as_str()),
+                    (&"a.example:81".parse().unwrap(), "/x?y")
+                );
+            }
+        }
+        // Without `:authority` it is as in HTTP/1.1.
+        let mut head = head("GET", "/", &["a"]);
+        head.version = Version::HTTP_2;
+        assert_eq!(settle(&mut head), Ok(Target::Onward));
     }
 
     #[test]

@@ -23,6 +23,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+mod http2;
+
 const LIMITS: ServeLimits = ServeLimits {
     max_connections: 100,
     idle: Duration::from_secs(5),
@@ -35,6 +37,7 @@ const LIMITS: ServeLimits = ServeLimits {
 enum Frames {
     Large(usize),
     Refusal(bool),
+    Never,
 }
 
 impl Body for Frames {
@@ -47,6 +50,7 @@ impl Body for Frames {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let data = match self.get_mut() {
             Self::Large(0) | Self::Refusal(true) => return Poll::Ready(None),
+            Self::Never => return Poll::Pending,
             Self::Large(left) => {
                 *left -= 1;
                 Bytes::from(vec![b'x'; 64 << 10])
@@ -65,13 +69,14 @@ impl Body for Frames {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Large(_) => SizeHint::default(),
+            Self::Large(_) | Self::Never => SizeHint::default(),
             Self::Refusal(told) => SizeHint::with_exact(if *told { 0 } else { 7 }),
         }
     }
 }
 
-/// Answers without a look at the request's body: `/large` with 64 MiB, anything else with a refusal.
+/// Answers without a look at the request's body: `/large` with 64 MiB, `/never` with a body that does not come, anything
+/// else with a refusal.
 #[derive(Clone, Default)]
 struct Refuse {
     n_held: Arc<AtomicUsize>,
@@ -90,11 +95,15 @@ impl Service for Refuse {
     type Body = Guarded<Frames, Held>;
 
     async fn call(&self, _peer: SocketAddr, request: Request<Incoming>) -> Response<Self::Body> {
-        let large = request.uri().path() == "/large";
-        let body = if large { Frames::Large(1024) } else { Frames::Refusal(false) };
+        let body = match request.uri().path() {
+            "/large" => Frames::Large(1024),
+            "/never" => Frames::Never,
+            _ => Frames::Refusal(false),
+        };
+        let refused = matches!(body, Frames::Refusal(_));
         self.n_held.fetch_add(1, Ordering::SeqCst);
         let mut response = Response::new(Guarded::new(body, Held(Arc::clone(&self.n_held))));
-        *response.status_mut() = if large { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        *response.status_mut() = if refused { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
         response
     }
 }
@@ -106,10 +115,26 @@ struct Server {
 }
 
 fn start() -> Server {
+    start_with(LIMITS)
+}
+
+fn start_with(limits: ServeLimits) -> Server {
     let listener = listen::one((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let (address, service, drain) = (listener.local_addr().unwrap(), Refuse::default(), Drain::default());
-    tokio::spawn(serve(listener, LIMITS, service.clone(), drain.watch()));
+    tokio::spawn(serve(listener, limits, service.clone(), drain.watch()));
     Server { address, service, drain }
+}
+
+impl Server {
+    /// Waits until `n` answers hold something.
+    async fn holds(&self, n: usize) {
+        let until = async {
+            while self.service.n_held.load(Ordering::SeqCst) != n {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(5), until).await.unwrap_or_else(|_| panic!("{n} answers are held"));
+    }
 }
 
 /// All that the server sends until it closes.
@@ -151,14 +176,8 @@ async fn a_client_that_takes_nothing_loses_its_connection_and_what_its_answer_he
     let mut client = TcpStream::connect(server.address).await.unwrap();
     SockRef::from(&client).set_recv_buffer_size(4096).unwrap();
     client.write_all(b"GET /large HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-    let held = || server.service.n_held.load(Ordering::SeqCst);
-    let until = async |n: usize| {
-        while held() != n {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(Duration::from_secs(5), until(1)).await.expect("the answer begins");
-    timeout(Duration::from_secs(5), until(0)).await.expect("the answer is given up");
+    server.holds(1).await;
+    server.holds(0).await;
 }
 
 #[tokio::test]

@@ -1,0 +1,160 @@
+//! One connection that speaks HTTP/2: hyper's server with this project's bounds, and what HTTP/1.1's gives unasked:
+//! nothing but a head in answer to HEAD, a bound on fields, an end to silence, a clock on clients that take nothing.
+//! A client that expects 100 is not told to go on, which hyper cannot do here: it goes on by itself after its own wait.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, COOKIE, HeaderMap, HeaderValue};
+use http::{Method, Request, Response, StatusCode, Version};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+
+use crate::client::ClientStream;
+use crate::drain::{Phase, Watch};
+use crate::fields::strip_hop_by_hop;
+use crate::service::{ServeLimits, Service};
+use crate::streams::{Spawner, Streams, Wait};
+
+/// The most streams that a client may have open at once.
+const MAX_STREAMS: u32 = 100;
+
+/// How much a client may send of one stream, and of all together, before it was read.
+const WINDOWS: (u32, u32) = (64 * 1024, 1024 * 1024);
+
+/// How much of one stream's answer waits for the client to take it; what is more stays with the cell.
+const MAX_SEND_BUFFER: usize = 64 * 1024;
+
+/// The most bytes of a head, counted as RFC 9113 section 6.5.2 counts; more are answered 431.
+const MAX_HEADER_LIST: u32 = 16 * 1024;
+
+/// The most fields of a head, as in HTTP/1.1, which the cell is asked in.
+const MAX_FIELDS: usize = 100;
+
+/// Answers the requests of one connection, until the client, its silence or the drain ends it.
+pub(crate) async fn converse<S: Service>(
+    stream: ClientStream,
+    peer: SocketAddr,
+    limits: ServeLimits,
+    service: S,
+    drain: &mut Watch,
+) -> hyper::Result<()> {
+    let streams = Arc::new(Streams::default());
+    let answers = service_fn(move |request| {
+        let service = service.clone();
+        async move { Ok::<_, Infallible>(answer(&service, peer, request).await) }
+    });
+    let mut connection = pin!(builder(limits, &streams).serve_connection(TokioIo::new(stream), answers));
+    tokio::select! {
+        ended = connection.as_mut() => return ended,
+        () = drain.reached(Phase::Draining) => {}
+        () = streams.idle(limits.idle) => {}
+    }
+    // GOAWAY: what has begun is finished. What a client does not take of that is not waited for without an end.
+    connection.as_mut().graceful_shutdown();
+    streams.touch();
+    tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = drain.reached(Phase::Cut) => Ok(()),
+        () = streams.idle(limits.stall) => Ok(()),
+    }
+}
+
+/// Bounds for one connection. How many resets a client may cause is h2's own affair, and is left as it is.
+fn builder(limits: ServeLimits, streams: &Arc<Streams>) -> http2::Builder<Spawner> {
+    let mut builder = http2::Builder::new(Spawner::new(Arc::clone(streams), limits.stall));
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .initial_stream_window_size(WINDOWS.0)
+        .initial_connection_window_size(WINDOWS.1)
+        .max_send_buf_size(MAX_SEND_BUFFER)
+        .max_header_list_size(MAX_HEADER_LIST)
+        // A client that has gone without a word holds what its requests hold: silence is asked whether it lives.
+        .keep_alive_interval(limits.stall)
+        .keep_alive_timeout(limits.stall);
+    builder
+}
+
+async fn answer<S: Service>(
+    service: &S,
+    peer: SocketAddr,
+    mut request: Request<Incoming>,
+) -> Response<StreamBody<S::Body>> {
+    let fields = request.headers_mut();
+    if fields.len() > MAX_FIELDS {
+        let mut response = Response::new(StreamBody(None));
+        *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return response;
+    }
+    join_cookies(fields);
+    let is_head = *request.method() == Method::HEAD;
+    let mut response = service.call(peer, request).await;
+    *response.version_mut() = Version::HTTP_2;
+    if !is_head {
+        return response.map(|body| StreamBody(Some(body)));
+    }
+    // The length of what a GET would have got.
+    let length = response.body().size_hint().exact().filter(|_| !response.body().is_end_stream());
+    if let Some(length) = length {
+        response.headers_mut().entry(CONTENT_LENGTH).or_insert(length.into());
+    }
+    response.map(|_| StreamBody(None))
+}
+
+/// Cookies may come in crumbs, which are one field outside of HTTP/2 (RFC 9113 section 8.2.3).
+fn join_cookies(fields: &mut HeaderMap) {
+    let mut crumbs = fields.get_all(COOKIE).iter();
+    if let (Some(_), Some(_)) = (crumbs.next(), crumbs.next()) {
+        let crumbs: Vec<_> = fields.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+        // Values joined by a semicolon and a space are a value.
+        if let Ok(joined) = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])) {
+            fields.insert(COOKIE, joined);
+        }
+    }
+}
+
+/// An answer's body on a stream; `None` where nothing but the head is sent.
+struct StreamBody<B>(Option<B>);
+
+impl<B: Body<Data = Bytes> + Unpin> Body for StreamBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let Some(body) = &mut self.get_mut().0 else { return Poll::Ready(None) };
+        Wait::ForBody.note();
+        let frame = ready!(Pin::new(body).poll_frame(cx));
+        Wait::ForClient.note();
+        Poll::Ready(frame.map(|frame| frame.map(without_connection_fields)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint)
+    }
+}
+
+/// Fields of a connection make an HTTP/2 message malformed, in its trailers as in its head; hyper looks at heads only.
+fn without_connection_fields(frame: Frame<Bytes>) -> Frame<Bytes> {
+    match frame.into_trailers() {
+        Ok(mut trailers) => {
+            strip_hop_by_hop(&mut trailers);
+            Frame::trailers(trailers)
+        }
+        Err(frame) => frame,
+    }
+}

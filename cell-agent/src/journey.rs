@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use cofferdam_bulkhead::{Compartments, Place};
+use cofferdam_model::headers;
 use cofferdam_proxy::guard::Guarded;
 use cofferdam_proxy::payload::Payload;
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
@@ -100,7 +101,8 @@ impl Journey {
         let (mut head, body) = request.into_parts();
         let target = request::check(&mut head, &self.cell.via)?;
         let is = self.cell.classifier.classify(peer.ip(), &head, arrived)?;
-        Ok(Traveller { peer, head, target, body: ReplayBody::new(body, self.cell.body), is })
+        let body = ReplayBody::without(body, self.cell.body, headers::is_internal);
+        Ok(Traveller { peer, head, target, body, is })
     }
 
     /// From classification to an answer. A rejection is recorded here, an answer at the end of its body.

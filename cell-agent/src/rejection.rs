@@ -6,6 +6,7 @@ use cofferdam_bulkhead::Refused;
 use cofferdam_model::{CellReason, HopError, headers};
 use cofferdam_proxy::problem::Problem;
 use cofferdam_proxy::target::TargetError;
+use http::header::ALLOW;
 use http::{HeaderValue, Response, StatusCode};
 
 use crate::forward::Fault;
@@ -14,6 +15,9 @@ use crate::request::BadRequest;
 
 /// When to come back after a refusal, in seconds. Places come free much sooner; nothing shorter can be said.
 const RETRY_AFTER_S: u64 = 1;
+
+/// What is allowed where CONNECT and TRACE are not; a backend may allow more.
+const ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
 
 /// What a 502 says in [`headers::FAULT`] where the backend may have worked on the request.
 const LOST: HeaderValue = HeaderValue::from_static("lost");
@@ -82,7 +86,11 @@ fn bad_request(bad: &BadRequest) -> Response<Bytes> {
         }
         BadRequest::Loop => (StatusCode::LOOP_DETECTED, "loop", "Request loops"),
     };
-    problem(status, kind, title).detail(bad.to_string()).into_response()
+    let mut response = problem(status, kind, title).detail(bad.to_string()).into_response();
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        response.headers_mut().insert(ALLOW, ALLOWED);
+    }
+    response
 }
 
 fn body_too_large() -> Response<Bytes> {

@@ -27,6 +27,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use cofferdam_limits::Limits;
+use cofferdam_model::headers;
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
 use cofferdam_proxy::serve;
 use cofferdam_proxy::target::{self, Target, TargetError};
@@ -90,7 +91,7 @@ impl DataPath {
         let class = identified.route.class;
         span.record("tenant", identified.tenant.as_str());
         span.record("class", snapshot.fleet.cell.classes[class.get()].name.as_str());
-        let body = ReplayBody::new(body, self.body);
+        let body = ReplayBody::without(body, self.body, headers::is_internal);
         let outgoing = match self.outgoing(head, &body, &identified, snapshot, peer) {
             Ok(outgoing) => outgoing,
             Err(rejection) => return closing.turn_away(rejection, &identified, &self.limits),

@@ -5,20 +5,19 @@ use std::fmt;
 use std::net::IpAddr;
 
 use http::header::{
-    self, CONNECTION, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING,
+    self, CONNECTION, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING,
 };
 
 use crate::lines::FieldLines;
 
 /// Fields about one connection only, whatever `Connection` says.
-const HOP_BY_HOP: [HeaderName; 9] = [
+const HOP_BY_HOP: [HeaderName; 8] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
     header::PROXY_AUTHENTICATE,
     header::PROXY_AUTHORIZATION,
     TE,
-    header::TRAILER,
     TRANSFER_ENCODING,
     header::UPGRADE,
 ];
@@ -42,17 +41,33 @@ pub fn strip_hop_by_hop(fields: &mut HeaderMap) {
 
 /// What `Connection` nominates. Framing and Host are the message's own and are never nominated away.
 fn nominated(fields: &HeaderMap) -> Vec<HeaderName> {
-    let values = fields.get_all(CONNECTION).iter();
-    let tokens = values.flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
-    let names = tokens.filter_map(|token| HeaderName::from_bytes(token.trim_ascii()).ok());
+    let names = tokens(fields, &CONNECTION);
     names.filter(|name| *name != HOST && *name != header::CONTENT_LENGTH).collect()
 }
 
-/// Takes away every field for which `internal` answers true.
+/// The field names in a list field.
+fn tokens(fields: &HeaderMap, list: &HeaderName) -> impl Iterator<Item = HeaderName> {
+    let values = fields.get_all(list).iter();
+    let tokens = values.flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
+    tokens.filter_map(|token| HeaderName::from_bytes(token.trim_ascii()).ok())
+}
+
+/// Takes away every field for which `internal` answers true, and its name from what Trailer announces: the server sends
+/// no trailer that was not announced.
 pub fn strip_where(fields: &mut HeaderMap, internal: impl Fn(&HeaderName) -> bool) {
     let doomed: Vec<HeaderName> = fields.keys().filter(|name| internal(name)).cloned().collect();
     for name in doomed {
         fields.remove(name);
+    }
+    if fields.contains_key(TRAILER) {
+        let announced = tokens(fields, &TRAILER).filter(|name| !internal(name));
+        let announced: Vec<String> = announced.map(|name| name.to_string()).collect();
+        fields.remove(TRAILER);
+        if !announced.is_empty()
+            && let Ok(announced) = HeaderValue::try_from(announced.join(", "))
+        {
+            fields.insert(TRAILER, announced);
+        }
     }
 }
 
@@ -143,6 +158,16 @@ mod tests {
             map(&[("connection", "host, content-length"), ("host", "a"), ("content-length", "3")]);
         strip_hop_by_hop(&mut fields);
         assert_eq!(fields, map(&[("host", "a"), ("content-length", "3")]));
+    }
+
+    #[test]
+    fn an_internal_trailer_is_announced_to_nobody() {
+        let mut fields = map(&[("trailer", "x-sum, Internal"), ("trailer", "x-other"), ("internal", "1")]);
+        strip_where(&mut fields, |name| name == "internal");
+        assert_eq!(fields, map(&[("trailer", "x-sum, x-other")]));
+        let mut fields = map(&[("trailer", "internal")]);
+        strip_where(&mut fields, |name| name == "internal");
+        assert_eq!(fields, map(&[]));
     }
 
     #[test]

@@ -9,11 +9,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 use tokio::time::Sleep;
+
+use crate::fields;
 
 /// The most bytes that are kept for another attempt.
 pub const REPLAY_BYTES: usize = 64 * 1024;
@@ -73,6 +75,8 @@ struct Source<B> {
     read: u64,
     replayable: bool,
     trailers: Option<HeaderMap>,
+    /// Which trailers are dropped.
+    internal: fn(&HeaderName) -> bool,
     ended: bool,
     /// The number of the attempt that may read: the latest.
     turn: u32,
@@ -98,6 +102,11 @@ impl<B> Clone for ReplayBody<B> {
 impl<B: Body> ReplayBody<B> {
     /// Takes over `body`.
     pub fn new(body: B, limits: BodyLimits) -> Self {
+        Self::without(body, limits, |_| false)
+    }
+
+    /// Takes over `body`, and drops every trailer for which `internal` answers true.
+    pub fn without(body: B, limits: BodyLimits, internal: fn(&HeaderName) -> bool) -> Self {
         if body.is_end_stream() {
             return Self { shared: None };
         }
@@ -109,6 +118,7 @@ impl<B: Body> ReplayBody<B> {
             read: 0,
             replayable: true,
             trailers: None,
+            internal,
             ended: false,
             turn: 0,
         };
@@ -191,7 +201,11 @@ where
                 Some(Err(error)) => return Poll::Ready(Some(Err(BodyError::Read(error.into())))),
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => return Poll::Ready(Some(self.keep(data))),
-                    Err(frame) => self.trailers = frame.into_trailers().ok(),
+                    Err(frame) => {
+                        let mut trailers = frame.into_trailers().unwrap_or_default();
+                        fields::strip_where(&mut trailers, self.internal);
+                        self.trailers = (!trailers.is_empty()).then_some(trailers);
+                    }
                 },
             }
         }

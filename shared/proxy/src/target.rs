@@ -2,7 +2,7 @@
 //! Sources: RFC 9110 sections 7.2 (Host) and 9.3 (methods), RFC 9112 section 3.2 (request target), RFC 9113 section 8.3.1
 //! (`:authority`).
 
-use http::header::{HOST, HeaderValue};
+use http::header::{HOST, HeaderValue, MAX_FORWARDS};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{Method, Uri, Version};
@@ -12,7 +12,7 @@ use http::{Method, Uri, Version};
 pub enum Target {
     /// Onwards: the head is in origin form and has exactly one Host.
     Onward,
-    /// `OPTIONS *` is about this server, and is answered here.
+    /// `OPTIONS *`, or an OPTIONS that may be forwarded no more, is about this server, and is answered here.
     Server,
 }
 
@@ -39,6 +39,10 @@ pub fn settle(head: &mut Parts) -> Result<Target, TargetError> {
     if matches!(head.method, Method::CONNECT | Method::TRACE) {
         return Err(TargetError::Method);
     }
+    if head.uri.authority().is_some() && head.version == Version::HTTP_11 {
+        // What is sent in its place does not make a Host that is missing, doubled or malformed a right one.
+        check_host(head)?;
+    }
     if let Some(authority) = head.uri.authority() {
         if head.version == Version::HTTP_2 {
             check_agrees(head, authority)?;
@@ -49,6 +53,9 @@ pub fn settle(head: &mut Parts) -> Result<Target, TargetError> {
         head.uri = Uri::from(path);
     }
     check_host(head)?;
+    if head.method == Method::OPTIONS && !forwards_left(head) {
+        return Ok(Target::Server);
+    }
     match head.uri.path() {
         "*" if head.method == Method::OPTIONS => Ok(Target::Server),
         path if path.starts_with('/') => Ok(Target::Onward),
@@ -66,6 +73,19 @@ fn check_agrees(head: &Parts, authority: &Authority) -> Result<(), TargetError> 
         (Some(_), None) => Err(TargetError::HostsDiffer),
         _ => Err(TargetError::Host),
     }
+}
+
+/// Counts this hop off the Max-Forwards of an OPTIONS request (RFC 9110 section 7.6.2). False where none is left: then
+/// the question is answered here.
+fn forwards_left(head: &mut Parts) -> bool {
+    let Some(value) = head.headers.get(MAX_FORWARDS).and_then(|value| value.to_str().ok()) else {
+        return true;
+    };
+    let Ok(left) = value.parse::<u64>() else { return true };
+    if let Some(left) = left.checked_sub(1) {
+        head.headers.insert(MAX_FORWARDS, HeaderValue::from(left));
+    }
+    left > 0
 }
 
 fn check_host(head: &Parts) -> Result<(), TargetError> {
@@ -122,6 +142,28 @@ mod tests {
         let mut head = head("GET", "/", &["a"]);
         head.version = Version::HTTP_2;
         assert_eq!(settle(&mut head), Ok(Target::Onward));
+    }
+
+    #[test]
+    fn an_absolute_target_excuses_no_wrong_host() {
+        for hosts in [&[][..], &["a", "b"], &["a b"]] {
+            assert_eq!(settle(&mut head("GET", "http://a/", hosts)), Err(TargetError::Host), "{hosts:?}");
+        }
+    }
+
+    #[test]
+    fn an_options_request_is_counted_down_and_answered_at_zero() {
+        for (method, value, target, left) in [
+            ("OPTIONS", "2", Target::Onward, "1"),
+            ("OPTIONS", "0", Target::Server, "0"),
+            ("OPTIONS", "many", Target::Onward, "many"),
+            ("GET", "0", Target::Onward, "0"),
+        ] {
+            let mut head = head(method, "/a", &["a"]);
+            head.headers.insert(MAX_FORWARDS, HeaderValue::from_static(value));
+            assert_eq!(settle(&mut head), Ok(target), "{method} {value}");
+            assert_eq!(head.headers[MAX_FORWARDS], left);
+        }
     }
 
     #[test]

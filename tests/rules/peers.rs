@@ -1,0 +1,95 @@
+//! nginx and HAProxy before the same scripted upstreams: one process of each, with a port for every row. They are asked
+//! where they are installed, and only for what they do: their answers are no measure of right.
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::row::Party;
+use crate::support::{ANY, eventually};
+
+const NGINX: &str = include_str!("peers/nginx.conf");
+const HAPROXY: &str = include_str!("peers/haproxy.cfg");
+
+/// A process of a peer's.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    child: Child,
+    /// Where it listens for each upstream.
+    pub(crate) fronts: Vec<SocketAddr>,
+    _folder: TempDir,
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The version that is installed, such as `1.22`.
+pub(crate) fn version(peer: Party) -> Option<String> {
+    let output = Command::new(peer.name()).arg("-v").output().ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let number = text.split(|c: char| !c.is_ascii_digit() && c != '.').find(|word| word.contains('.'))?;
+    Some(number.split('.').take(2).collect::<Vec<_>>().join("."))
+}
+
+/// Starts a peer before these upstreams.
+pub(crate) async fn start(peer: Party, upstreams: &[SocketAddr]) -> Peer {
+    // A port can be taken between its choice and its use; then everything is chosen anew.
+    for _ in 0..5 {
+        if let Some(peer) = try_start(peer, upstreams).await {
+            return peer;
+        }
+    }
+    panic!("{} did not start in five attempts", peer.name());
+}
+
+async fn try_start(peer: Party, upstreams: &[SocketAddr]) -> Option<Peer> {
+    let folder = tempfile::tempdir().unwrap();
+    let listeners: Vec<_> = upstreams.iter().map(|_| TcpListener::bind(ANY).unwrap()).collect();
+    let fronts: Vec<_> = listeners.iter().map(|listener| listener.local_addr().unwrap()).collect();
+    let (template, arguments) = match peer {
+        Party::Nginx => (NGINX, ["-p", "{folder}", "-c", "{file}"]),
+        _ => (HAPROXY, ["-q", "-db", "-f", "{file}"]),
+    };
+    let file = folder.path().join("configuration");
+    fs::write(&file, configuration(template, folder.path(), &fronts, upstreams)).unwrap();
+    drop(listeners);
+    let put = |argument: &str| {
+        argument
+            .replace("{folder}", folder.path().to_str().unwrap())
+            .replace("{file}", file.to_str().unwrap())
+    };
+    let log = fs::File::create(folder.path().join("log")).unwrap();
+    let mut command = Command::new(peer.name());
+    command.args(arguments.map(put)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    let last = *fronts.last().expect("a row");
+    // From here on, dropping the peer ends its process.
+    let mut peer = Peer { child: command.spawn().unwrap(), fronts, _folder: folder };
+    let is_up = eventually("a peer that listens", async || {
+        let ended = peer.child.try_wait().unwrap().is_some();
+        let open = tokio::net::TcpStream::connect(last).await.is_ok();
+        (ended || open).then_some(!ended)
+    })
+    .await;
+    is_up.then_some(peer)
+}
+
+/// The template with its lines between `# each` and `# end` written out for every row.
+fn configuration(template: &str, folder: &Path, fronts: &[SocketAddr], upstreams: &[SocketAddr]) -> String {
+    let (before, rest) = template.split_once("# each\n").expect("where the rows begin");
+    let (each, after) = rest.split_once("# end\n").expect("where the rows end");
+    let rows = fronts.iter().zip(upstreams).enumerate().map(|(number, (front, upstream))| {
+        each.replace("{number}", &number.to_string())
+            .replace("{front}", &front.to_string())
+            .replace("{upstream}", &upstream.to_string())
+    });
+    let rows: String = rows.collect();
+    [before, &rows, after].concat().replace("{folder}", folder.to_str().unwrap())
+}

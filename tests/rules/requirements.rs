@@ -1,0 +1,116 @@
+//! The list of requirements, `REQUIREMENTS.md`: each with the rows or the tests that show it, or with the reason why it
+//! binds nothing here, and every row named by one of them.
+
+use std::collections::BTreeSet;
+use std::{fs, path::Path};
+
+use super::row::{Row, Step};
+
+const TEXT: &str = include_str!("REQUIREMENTS.md");
+
+/// What a cell begins with that names no row.
+const REASONS: [&str; 2] = ["not applicable: ", "open: "];
+
+/// What is wrong between the list and the rows.
+pub(crate) fn problems(rows: &[Row]) -> Vec<String> {
+    let sources =
+        [sources("src"), sources("tests"), sources("shared"), sources("router"), sources("cell-agent")];
+    judge(TEXT, rows, &sources.concat())
+}
+
+fn judge(text: &str, rows: &[Row], sources: &str) -> Vec<String> {
+    let ids: BTreeSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+    let mut named = BTreeSet::new();
+    let mut problems = Vec::new();
+    let mut n_requirements = 0;
+    for line in text
+        .lines()
+        .filter(|line| line.starts_with('|') && !line.starts_with("|--"))
+        .filter(|line| !line.starts_with("| section"))
+    {
+        n_requirements += 1;
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [section, _words, shown] = cells.as_slice() else {
+            problems.push(format!("not a section, a requirement and what shows it: {line}"));
+            continue;
+        };
+        if REASONS.iter().any(|reason| shown.strip_prefix(reason).is_some_and(|rest| !rest.is_empty())) {
+            continue;
+        }
+        let names: Vec<&str> = shown.split('`').skip(1).step_by(2).collect();
+        if names.is_empty() {
+            problems.push(format!("{section}: neither a row, a test nor a reason in {shown:?}"));
+        }
+        for name in names {
+            if ids.contains(name) {
+                named.insert(name);
+            } else if name.contains('-') || !sources.contains(&format!("fn {name}()")) {
+                problems.push(format!("{section}: no row and no test is named {name}"));
+            }
+        }
+    }
+    if n_requirements == 0 {
+        problems.push("no requirement was read".to_owned());
+    }
+    problems.extend(ids.difference(&named).map(|id| format!("[{id}]: no requirement names this row")));
+    problems
+}
+
+/// What is wrong with the rows by themselves.
+pub(crate) fn row_problems(rows: &[Row]) -> Vec<String> {
+    let mut ids = BTreeSet::new();
+    let mut problems = Vec::new();
+    for row in rows {
+        if !ids.insert(&row.id) {
+            problems.push(format!("[{}]: there twice", row.id));
+        }
+        let is_id =
+            row.id.contains('-') && row.id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if !is_id {
+            problems.push(format!("[{}]: an id is words with hyphens", row.id));
+        }
+        let sends = row.client.iter().any(|step| matches!(step, Step::Send(_)));
+        let expects = row.client.iter().any(|step| matches!(step, Step::Expect(_)));
+        if !sends || !expects || row.says.is_empty() {
+            problems
+                .push(format!("[{}]: a row says something, sends something and expects something", row.id));
+        }
+    }
+    problems
+}
+
+/// The text of every Rust file below a folder.
+fn sources(folder: &str) -> String {
+    let mut text = String::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                text.push_str(&fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn each_gap_is_caught() {
+    let rows = super::row::parse("[a-row] 9112 1\nSays.\n> x\n= 200\n");
+    let judge = |shown: &str| judge(&format!("| 9112 1 | words | {shown} |\n"), &rows, "fn a_test() {");
+    assert!(judge("`a-row`").is_empty());
+    assert!(judge("`a-row`, `a_test`").is_empty());
+    for (shown, n_problems) in [
+        ("", 2),
+        ("`b-row`, `a-row`", 1),
+        ("`no_test`, `a-row`", 1),
+        ("not applicable: ", 2),
+        ("open: why", 1),
+    ] {
+        assert_eq!(judge(shown).len(), n_problems, "{shown}");
+    }
+    assert!(row_problems(&rows).is_empty());
+    assert_eq!(row_problems(&super::row::parse("[a-b] 1\nSays.\n> x\n[a-b] 1\n= 200\n")).len(), 3);
+}

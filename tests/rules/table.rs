@@ -1,0 +1,131 @@
+//! The table's tests: every row on every party, and the three files against each other.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::row::{self, Party, Row};
+use super::run::{self, Seen};
+use super::upstream::Upstream;
+use super::{differences, ours, peers, requirements};
+
+/// How many rows are played at a time.
+const AT_A_TIME: usize = 16;
+
+#[track_caller]
+fn assert_none(problems: &[String]) {
+    assert!(problems.is_empty(), "\n  {}\n", problems.join("\n  "));
+}
+
+async fn play_on_ours(party: Party) -> Seen {
+    let places = Arc::new(Semaphore::new(AT_A_TIME));
+    let mut plays = JoinSet::new();
+    for row in row::all() {
+        let places = Arc::clone(&places);
+        plays.spawn(async move {
+            let _place = places.acquire_owned().await.unwrap();
+            let upstream = Upstream::start(&row.upstream, party).await;
+            let differences = match party {
+                Party::Router => {
+                    let router = ours::router(upstream.server.address);
+                    run::play(&row, party, router.data, &upstream).await
+                }
+                _ => {
+                    let (_agent, address) = ours::agent(upstream.server.address);
+                    run::play(&row, party, address, &upstream).await
+                }
+            };
+            (row.id, differences)
+        });
+    }
+    plays.join_all().await.into_iter().collect()
+}
+
+async fn play_on_peer(party: Party) -> Seen {
+    let rows: Vec<Row> = row::all();
+    let mut upstreams = Vec::new();
+    for row in &rows {
+        upstreams.push(Upstream::start(&row.upstream, party).await);
+    }
+    let addresses: Vec<_> = upstreams.iter().map(|upstream| upstream.server.address).collect();
+    let peer = Arc::new(peers::start(party, &addresses).await);
+    let places = Arc::new(Semaphore::new(AT_A_TIME));
+    let mut plays = JoinSet::new();
+    for ((row, upstream), front) in rows.into_iter().zip(upstreams).zip(peer.fronts.clone()) {
+        let (places, peer) = (Arc::clone(&places), Arc::clone(&peer));
+        plays.spawn(async move {
+            let _place = places.acquire_owned().await.unwrap();
+            let differences = run::play(&row, party, front, &upstream).await;
+            drop(peer);
+            (row.id, differences)
+        });
+    }
+    plays.join_all().await.into_iter().collect()
+}
+
+#[track_caller]
+fn assert_as_expected(seen: &Seen) {
+    let problems: Vec<_> = seen
+        .iter()
+        .filter(|(_, differences)| !differences.is_empty())
+        .map(|(id, differences)| format!("[{id}] {}", differences.join("; ")))
+        .collect();
+    assert_none(&problems);
+}
+
+#[tokio::test]
+async fn the_router_does_what_every_row_says() {
+    assert_as_expected(&play_on_ours(Party::Router).await);
+}
+
+#[tokio::test]
+async fn the_agent_does_what_every_row_says() {
+    assert_as_expected(&play_on_ours(Party::Agent).await);
+}
+
+#[tokio::test]
+async fn where_nginx_differs_is_listed_and_explained() {
+    compare(Party::Nginx).await;
+}
+
+#[tokio::test]
+async fn where_haproxy_differs_is_listed_and_explained() {
+    compare(Party::Haproxy).await;
+}
+
+/// Another version than the listed one may differ elsewhere: that is reported, and fails nothing.
+async fn compare(peer: Party) {
+    let listed = differences::read();
+    let known = listed.version(peer);
+    match peers::version(peer) {
+        None => eprintln!("{} is not installed: nothing is compared with it", peer.name()),
+        Some(version) => {
+            let problems = listed.compare(peer, &play_on_peer(peer).await);
+            if version == known {
+                assert_none(&problems);
+            } else {
+                eprintln!(
+                    "{} {version} is not the listed {known}:\n  {}",
+                    peer.name(),
+                    problems.join("\n  ")
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_row_is_whole_and_has_its_own_id() {
+    assert_none(&requirements::row_problems(&row::all()));
+}
+
+#[test]
+fn every_difference_is_of_a_row_and_has_its_reason() {
+    assert_none(&differences::read().problems(&row::all()));
+}
+
+#[test]
+fn every_requirement_has_its_rows_or_its_reason_and_every_row_its_requirement() {
+    assert_none(&requirements::problems(&row::all()));
+}

@@ -1,0 +1,110 @@
+//! The scripted upstream of one row: it says what the row says, and remembers what it received.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::row::{Party, Play, Then};
+use super::wire::Message;
+use crate::support::message::read_head;
+use crate::support::scripted::Scripted;
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+/// A server that plays one row.
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    pub(crate) server: Scripted,
+    state: Arc<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    plays: Vec<(Vec<u8>, bool, Then)>,
+    n_begun: AtomicUsize,
+    n_ended: watch::Sender<usize>,
+    has_closed: watch::Sender<bool>,
+    /// With the number of the connection that each came by.
+    received: Mutex<Vec<(usize, Message)>>,
+}
+
+impl Upstream {
+    pub(crate) async fn start(plays: &[Play], party: Party) -> Self {
+        let plays = plays.iter().map(|play| (party.bytes(&play.bytes), play.early, play.then)).collect();
+        let (n_begun, has_closed) = (AtomicUsize::new(0), watch::Sender::new(false));
+        let n_ended = watch::Sender::new(0);
+        let state = Arc::new(State { plays, n_begun, n_ended, has_closed, received: Mutex::default() });
+        let serving = Arc::clone(&state);
+        let server = Scripted::raw(move |stream, number| {
+            let state = Arc::clone(&serving);
+            async move {
+                let _ = state.serve(stream, number).await;
+                // The stream is gone by now.
+                state.has_closed.send_replace(true);
+            }
+        })
+        .await;
+        Self { server, state }
+    }
+
+    /// The requests so far, each with the number of its connection.
+    pub(crate) fn received(&self) -> Vec<(usize, Message)> {
+        self.state.received.lock().unwrap().clone()
+    }
+
+    /// A request, once it has come to its end; `None` where none does in time.
+    pub(crate) async fn nth(&self, nth: usize) -> Option<Message> {
+        let mut ended = self.state.n_ended.subscribe();
+        let has_come = async { ended.wait_for(|n_ended| *n_ended > nth).await.is_ok() };
+        tokio::time::timeout(Duration::from_secs(2), has_come).await.ok()?;
+        self.received().get(nth).map(|(_, message)| message.clone())
+    }
+
+    /// How many requests have begun, read to their end or not.
+    pub(crate) fn n_begun(&self) -> usize {
+        self.state.n_begun.load(Ordering::SeqCst)
+    }
+
+    /// Waits until one connection has been closed from this side.
+    pub(crate) async fn closed(&self) {
+        let _ = self.state.has_closed.subscribe().wait_for(|closed| *closed).await;
+    }
+}
+
+impl State {
+    async fn serve(&self, stream: TcpStream, number: usize) -> std::io::Result<()> {
+        let mut stream = BufReader::new(stream);
+        while let Some(head) = read_head(&mut stream).await? {
+            let nth = self.n_begun.fetch_add(1, Ordering::SeqCst);
+            let (bytes, early, then) = self
+                .plays
+                .get(nth)
+                .map_or((OK, false, Then::Keep), |(bytes, early, then)| (bytes, *early, *then));
+            if early {
+                stream.write_all(bytes).await?;
+            }
+            let framing = head.request_framing();
+            let message = Message::with_body(head, framing, &mut stream).await;
+            let whole = message.whole;
+            self.received.lock().unwrap().push((number, message));
+            self.n_ended.send_modify(|n_ended| *n_ended += 1);
+            if !whole {
+                return Ok(());
+            }
+            if !early {
+                stream.write_all(bytes).await?;
+            }
+            match then {
+                Then::Keep => {}
+                Then::Close => return Ok(()),
+                // Until the other side gives up.
+                Then::Hang => drop(stream.read(&mut [0]).await?),
+            }
+        }
+        Ok(())
+    }
+}

@@ -36,6 +36,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("cofferdam-router", PARTS),
     ("cofferdam-agent", PARTS),
     ("cofferdam", PROCESSES),
+    ("cofferdam-fuzz", PARTS),
 ];
 
 /// Imports between crates that the layers do not allow, and crates that have no layer.

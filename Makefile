@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: demo test lint bench audit help prerequisites
+.PHONY: demo test lint bench bench-peers fuzz audit help prerequisites
 
 demo: ## Watch one noisy and one poisonous tenant meet a fleet (30 s after the build)
 	cargo run --release -- demo
@@ -19,12 +19,19 @@ lint: prerequisites ## Check the formatting, and clippy with every warning an er
 bench: ## Run the criterion benches, each beside its reference, and print the ratios beside their targets
 	cargo bench --bench micro
 
+bench-peers: ## Measure router and agent beside nginx and HAProxy (45 min; PEERS='--rounds 3 limits' for less)
+	benches/peers/run.py $(PEERS)
+
+fuzz: ## Fuzz every parser for FUZZ_SECONDS (60), without a sanitizer, so that stable Rust does
+	@cargo fuzz --version >/dev/null 2>&1 || cargo install --locked cargo-fuzz
+	fuzz/run.sh
+
 audit: ## Check licences, advisories, bans and sources (fetches the advisory database)
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny check
 
 help: ## List the commands
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 # Silent where everything is there.
 prerequisites:

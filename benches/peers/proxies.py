@@ -128,4 +128,5 @@ def versions(cofferdam, envoy_path):
     found = [said(["nginx", "-v"]), said(["haproxy", "-v"]), said(["wrk", "-v"]), said(["rustc", "--version"])]
     commit = said(["git", "-C", HERE, "describe", "--always", "--dirty"])
     found.append(f"{said([cofferdam, '--version'])} ({commit})")
-    return found + ([said([envoy_path, "--version"])] if envoy_path else [])
+    # What stands before the version is where it lies here.
+    return found + ([f"Envoy {said([envoy_path, '--version']).split('version: ')[-1]}"] if envoy_path else [])

@@ -4,7 +4,8 @@
 Each proxy stands alone on core 0, and the load and the backend on the last core; everything is on loopback. In a round,
 every proxy is started anew, warmed, measured and stopped, in an order that turns from round to round. A ratio is of two
 measurements of one round; the tables show the median of the rounds' ratios and its interval of 95 %. A verdict is
-`undecided` where the interval has the bound inside.
+`undecided` where the interval has the bound inside. Fewer than six rounds have no such interval: what stands in brackets
+then is the range.
 
 What is compared is the CPU for a request, of the proxy's processes with all their children: unlike requests per second
 it does not depend on the load's own cost, and little on what else the machine does.

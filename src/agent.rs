@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use cofferdam_agent::{Agent, Listeners, Running, Settings};
-use cofferdam_fleet::{Fleet, FleetError, Loaded, Origin, Problem, Trusted, did_you_mean};
+use cofferdam_agent::{Agent, Backend, Listeners, Running, Settings};
+use cofferdam_fleet::{Fleet, FleetError, Loaded, Problem, Trusted, did_you_mean};
 use cofferdam_model::CellId;
 use cofferdam_proxy::{listen, workers};
 
@@ -20,9 +20,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     cell: CellArgs,
 
-    /// The cell's backend
+    /// The cell's backend: a url, or unix:/path for a Unix socket
     #[arg(long, env = "COFFERDAM_BACKEND", default_value = "http://127.0.0.1:7200")]
-    backend: Origin,
+    backend: Backend,
 
     #[command(flatten)]
     process: ProcessArgs,
@@ -94,7 +94,7 @@ impl CellArgs {
     }
 
     /// Logs what is odd about the fleet file, binds the listeners and starts the agent.
-    pub(crate) fn start(&self, loaded: &Loaded, backend: Origin) -> anyhow::Result<Running> {
+    pub(crate) fn start(&self, loaded: &Loaded, backend: Backend) -> anyhow::Result<Running> {
         process::warn(loaded, &self.fleet);
         let fleet = &loaded.fleet;
         let n_workers = self.workers.map_or_else(workers::default_count, NonZeroUsize::get);

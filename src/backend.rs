@@ -5,7 +5,9 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -51,9 +53,9 @@ const POISONED: i32 = 70;
 /// /status?code=N, /poison, and /_stats.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where requests come in
+    /// Where requests come in: an address and a port, or unix:/path
     #[arg(long, env = "COFFERDAM_LISTEN", default_value = "127.0.0.1:7200")]
-    listen: SocketAddr,
+    listen: Place,
 
     /// The name that its answers show
     #[arg(long, default_value = "backend")]
@@ -67,16 +69,45 @@ pub(crate) struct Args {
     process: ProcessArgs,
 }
 
+/// Where the sample backend listens.
+#[derive(Debug, Clone)]
+enum Place {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let tcp = || text.parse().map(Self::Tcp).map_err(|error| error.to_string());
+        text.strip_prefix("unix:").map_or_else(tcp, |path| Ok(Self::Unix(path.into())))
+    }
+}
+
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.process.run(async |mut signals| {
-        let listener =
-            listen::one(args.listen).with_context(|| format!("could not listen on {}", args.listen))?;
-        tracing::info!(name = args.name, listen = %listener.local_addr()?, "sample backend starts");
         let (leave, left) = tokio::sync::oneshot::channel();
-        let sample = Sample::new(&args.name, args.allow_poison);
-        let served = tokio::spawn(serve(listener, sample, async {
+        let left = async {
             let _ = left.await;
-        }));
+        };
+        let sample = Sample::new(&args.name, args.allow_poison);
+        let served = match &args.listen {
+            Place::Tcp(address) => {
+                let listener =
+                    listen::one(*address).with_context(|| format!("could not listen on {address}"))?;
+                tracing::info!(name = args.name, listen = %listener.local_addr()?, "sample backend starts");
+                tokio::spawn(serve(listener, sample, left))
+            }
+            Place::Unix(path) => {
+                let listener = listen::unix(path)
+                    .with_context(|| format!("could not listen on unix:{}", path.display()))?;
+                tracing::info!(name = args.name, listen = %path.display(), "sample backend starts");
+                let listener = tokio::net::UnixListener::from_std(listener)?;
+                let routes = routes(Arc::new(sample));
+                tokio::spawn(axum::serve(listener, routes).with_graceful_shutdown(left).into_future())
+            }
+        };
         told_to_leave(&mut signals).await;
         let _ = leave.send(());
         match timeout(DRAIN, served).await {

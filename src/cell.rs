@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use cofferdam_fleet::Origin;
+use cofferdam_agent::Backend;
 use cofferdam_proxy::listen;
 use cofferdam_proxy::workers::Workers;
 
@@ -40,7 +40,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Serves the sample backend on a free loopback port and a thread of its own, for as long as the process lives: when
 /// the agent has left, nobody asks it any more.
-fn start_backend(sample: Sample) -> anyhow::Result<Origin> {
+fn start_backend(sample: Sample) -> anyhow::Result<Backend> {
     let listener =
         listen::one(SocketAddr::from(([127, 0, 0, 1], 0))).context("could not listen on loopback")?;
     let origin = format!("http://{}", listener.local_addr()?).parse()?;

@@ -132,13 +132,8 @@ impl Running {
 
 fn watch_backend(settings: &Settings, control: &mut JoinSet<()>) -> Arc<Health> {
     let health = Arc::new(Health::default());
-    let authority = settings.backend.authority();
-    control.spawn(health::watch(
-        Arc::clone(&health),
-        authority,
-        settings.check_every,
-        settings.upstream.connect,
-    ));
+    let (backend, patience) = (settings.backend.address(), settings.upstream.connect);
+    control.spawn(health::watch(Arc::clone(&health), backend, settings.check_every, patience));
     health
 }
 
@@ -163,13 +158,13 @@ fn start_workers(
     drain: &Drain,
 ) -> io::Result<Workers> {
     let limits = settings.serve;
-    let authority = settings.backend.authority();
+    let backend = settings.backend.address();
     // All the cell's places may come to lie with one worker: who has a place is not refused a connection.
     let places = cell.compartments.layout().max_in_flight() as usize;
     let max_connections = settings.upstream.max_connections.max(places);
     let upstream_limits = UpstreamLimits { max_connections, ..settings.upstream };
     let worker = |listener| {
-        let upstream = Upstream::new(&authority, upstream_limits);
+        let upstream = Upstream::to(backend.clone(), upstream_limits);
         let load = Arc::new(LoadField::new(cell.compartments.clone()));
         let journey = Journey { cell: Arc::clone(&cell), upstream, load };
         let watch = drain.watch();

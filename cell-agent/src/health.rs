@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cofferdam_proxy::upstream::{Address, ConnectFault};
 use parking_lot::Mutex;
-use tokio::net::TcpStream;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval};
 
 /// What was last seen of the backend.
 #[derive(Debug, Default)]
@@ -34,29 +34,29 @@ impl Health {
     }
 
     /// Notes what was seen, and logs what has changed.
-    fn note(&self, authority: &str, now: Seen) {
+    fn note(&self, backend: &Address, now: Seen) {
         let before = std::mem::replace(&mut *self.seen.lock(), now.clone());
         match (&before, &now) {
             (Seen::Taking | Seen::Nothing, Seen::Gone(why)) => {
-                tracing::warn!(backend = authority, why, "backend is gone");
+                tracing::warn!(%backend, why, "backend is gone");
             }
-            (Seen::Gone(_), Seen::Taking) => tracing::info!(backend = authority, "backend is back"),
+            (Seen::Gone(_), Seen::Taking) => tracing::info!(%backend, "backend is back"),
             _ => {}
         }
     }
 }
 
 /// Checks the backend for ever, once every `period`. A check takes at most `patience`.
-pub(crate) async fn watch(health: Arc<Health>, authority: String, period: Duration, patience: Duration) {
+pub(crate) async fn watch(health: Arc<Health>, backend: Address, period: Duration, patience: Duration) {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let seen = match timeout(patience, TcpStream::connect(&authority)).await {
-            Ok(Ok(_)) => Seen::Taking,
-            Ok(Err(error)) => Seen::Gone(format!("{authority}: {error}")),
-            Err(_) => Seen::Gone(format!("{authority}: no connection within {patience:?}")),
+        let seen = match backend.connect(patience).await {
+            Ok(_) => Seen::Taking,
+            Err(ConnectFault::Io(error)) => Seen::Gone(format!("{backend}: {error}")),
+            Err(fault) => Seen::Gone(format!("{backend}: {fault}")),
         };
-        health.note(&authority, seen);
+        health.note(&backend, seen);
     }
 }

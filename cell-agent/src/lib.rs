@@ -8,6 +8,7 @@
 
 mod answer;
 mod app;
+mod backend;
 #[cfg(test)]
 mod captured;
 mod classify;
@@ -23,4 +24,5 @@ mod routers;
 mod settings;
 
 pub use app::{Agent, Listeners, Running, StartError};
+pub use backend::{Backend, BackendError};
 pub use settings::Settings;

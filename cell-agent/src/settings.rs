@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use cofferdam_fleet::{Origin, Trusted};
+use cofferdam_fleet::Trusted;
 use cofferdam_model::CellId;
 use cofferdam_proxy::replay::BodyLimits;
 use cofferdam_proxy::serve::ServeLimits;
 use cofferdam_proxy::upstream::UpstreamLimits;
+
+use crate::backend::Backend;
 
 /// Settings of one agent process.
 #[derive(Debug, Clone)]
@@ -14,7 +16,7 @@ pub struct Settings {
     /// The cell that this agent stands in front of.
     pub cell: CellId,
     /// The cell's backend.
-    pub backend: Origin,
+    pub backend: Backend,
     /// The routers: peers whose word on class, attempt and remaining time counts.
     pub trusted_routers: Trusted,
     /// How long readiness is off before nothing new is accepted, so that routers can look away.
@@ -33,7 +35,7 @@ pub struct Settings {
 
 impl Settings {
     /// Settings for `cell` and its `backend`; routers are looked for on this machine alone.
-    pub fn new(cell: CellId, backend: Origin) -> Self {
+    pub fn new(cell: CellId, backend: Backend) -> Self {
         Self {
             cell,
             backend,

@@ -8,3 +8,4 @@ mod faults;
 mod hop;
 mod release;
 mod support;
+mod unix;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use cofferdam_proxy::upstream::{Upstream, UpstreamLimits};
+use cofferdam_proxy::upstream::{Address, Upstream, UpstreamLimits};
 use parking_lot::Mutex;
 
 use super::metrics::{Metrics, ViewCounters};
@@ -48,8 +48,8 @@ impl CachedView {
 impl View {
     fn new(snapshot: Arc<Snapshot>, old: Option<&Self>, metrics: &Metrics, limits: UpstreamLimits) -> Self {
         let kept = |authority: &str| {
-            old.and_then(|old| old.upstreams.iter().find(|upstream| upstream.authority() == authority))
-                .cloned()
+            let is_there = |upstream: &&Upstream| *upstream.address() == Address::Tcp(authority.into());
+            old.and_then(|old| old.upstreams.iter().find(is_there)).cloned()
         };
         let upstream = |authority: &str| kept(authority).unwrap_or_else(|| Upstream::new(authority, limits));
         let upstreams = snapshot.cells.iter().map(|cell| upstream(&cell.authority)).collect();

@@ -1,7 +1,10 @@
-//! Listening sockets: bound by the caller, one for each worker, sharing a port by SO_REUSEPORT.
+//! Listening sockets: bound by the caller, one for each worker, sharing a port by SO_REUSEPORT; or at a path.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -31,6 +34,27 @@ pub fn shared(address: SocketAddr, n: usize) -> io::Result<Vec<TcpListener>> {
     Ok(listeners)
 }
 
+/// A Unix socket at `path`, ready for a tokio runtime (non-blocking). A socket's file that nobody listens on any more, as
+/// a process that was killed leaves it, makes way; a file of another kind does not.
+pub fn unix(path: &Path) -> io::Result<UnixListener> {
+    let listener = match UnixListener::bind(path) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_left(path) => {
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)?
+        }
+        bound => bound?,
+    };
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Whether there is a socket's file that nobody listens on.
+fn is_left(path: &Path) -> bool {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    is_socket && UnixStream::connect(path).is_err_and(refused)
+}
+
 fn open(address: SocketAddr, reuse_port: bool) -> io::Result<TcpListener> {
     let socket = bind(address, reuse_port)?;
     socket.listen(BACKLOG)?;
@@ -57,6 +81,20 @@ mod tests {
         assert_eq!(shared[0].local_addr().unwrap(), shared[1].local_addr().unwrap());
         let lone = one(any).unwrap();
         assert!(one(lone.local_addr().unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_socket_that_was_left_makes_way_and_nothing_else_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let owned = unix(&path).unwrap();
+        assert_eq!(unix(&path).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        drop(owned);
+        drop(unix(&path).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "kept").unwrap();
+        assert_eq!(unix(&path).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(std::fs::read(&path).unwrap(), b"kept");
     }
 
     #[test]

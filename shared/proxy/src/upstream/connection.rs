@@ -6,9 +6,9 @@ use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
 use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
 use tokio_util::io::poll_read_buf;
 
+use super::address::Stream;
 use super::outbox::Outbox;
 
 /// What a first read has room for: a head and a small body.
@@ -20,7 +20,7 @@ const LARGEST_READ: usize = 64 * 1024;
 /// A connection to an upstream.
 #[derive(Debug)]
 pub(super) struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     pub(super) read: BytesMut,
     pub(super) out: Outbox,
     /// Bytes written for this exchange.
@@ -29,7 +29,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream) -> Self {
+    pub(super) fn new(stream: Stream) -> Self {
         Self { stream, read: BytesMut::new(), out: Outbox::default(), written: 0, room: FIRST_READ }
     }
 

@@ -10,6 +10,7 @@
 //! The caller learns what it needs for the one rule on retries: whether a connection had been used before, and whether
 //! anything of a request can have reached the other side.
 
+mod address;
 mod body;
 mod chunked;
 mod connection;
@@ -27,9 +28,8 @@ mod upload;
 use std::sync::Arc;
 
 use http::Response;
-use tokio::net::TcpStream;
-use tokio::time::timeout;
 
+pub use self::address::{Address, Stream};
 pub use self::body::{UpstreamBody, UpstreamBodyError};
 use self::connection::Connection;
 use self::exchange::Exchange;
@@ -42,7 +42,7 @@ use crate::replay::ReplayBody;
 /// One upstream address as one worker sees it. Clones share the pool.
 #[derive(Debug, Clone)]
 pub struct Upstream {
-    authority: Arc<str>,
+    address: Address,
     limits: UpstreamLimits,
     pool: Arc<Pool>,
 }
@@ -57,14 +57,19 @@ pub struct Lease {
 }
 
 impl Upstream {
-    /// Connections to `authority`, which is `host:port`.
+    /// Connections by TCP to `authority`, which is `host:port`.
     pub fn new(authority: &str, limits: UpstreamLimits) -> Self {
-        Self { authority: authority.into(), limits, pool: Arc::new(Pool::new(limits)) }
+        Self::to(Address::Tcp(authority.into()), limits)
     }
 
-    /// The address, as `host:port`.
-    pub fn authority(&self) -> &str {
-        &self.authority
+    /// Connections to `address`.
+    pub fn to(address: Address, limits: UpstreamLimits) -> Self {
+        Self { address, limits, pool: Arc::new(Pool::new(limits)) }
+    }
+
+    /// Where the connections go.
+    pub fn address(&self) -> &Address {
+        &self.address
     }
 
     /// A connection: an idle one where there is one, else a new one.
@@ -86,12 +91,7 @@ impl Upstream {
     /// [`ConnectFault`]: nothing has reached the other side.
     pub async fn connect(&self) -> Result<Lease, ConnectFault> {
         let count = self.pool.count_one().ok_or(ConnectFault::Full(self.limits.max_connections))?;
-        let connecting = TcpStream::connect(&*self.authority);
-        let stream = match timeout(self.limits.connect, connecting).await {
-            Err(_) => return Err(ConnectFault::Timeout(self.limits.connect)),
-            Ok(stream) => stream.map_err(ConnectFault::Io)?,
-        };
-        stream.set_nodelay(true).map_err(ConnectFault::Io)?;
+        let stream = self.address.connect(self.limits.connect).await?;
         Ok(self.leased(Box::new(Pooled::new(Connection::new(stream), count)), false))
     }
 

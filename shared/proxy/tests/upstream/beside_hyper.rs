@@ -112,7 +112,8 @@ async fn both(said: &Said) -> (Outcome, Outcome) {
         drop(peer.say_pieces(said.pieces()).await);
     };
     let (ours, ()) = tokio::join!(ours(&upstream), peer());
-    let (hypers, ()) = tokio::join!(hypers(upstream.authority()), peer());
+    let authority = upstream.address().to_string();
+    let (hypers, ()) = tokio::join!(hypers(&authority), peer());
     (ours, hypers)
 }
 

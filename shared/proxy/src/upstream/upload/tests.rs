@@ -10,6 +10,7 @@ use http_body::{Frame, SizeHint};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
+use crate::upstream::address::Stream;
 
 /// A body of these frames, with or without a declared length.
 struct Script {
@@ -107,7 +108,7 @@ async fn connection() -> (Connection, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     socket2::SockRef::from(&stream).set_send_buffer_size(1 << 20).unwrap();
-    (Connection::new(stream), listener)
+    (Connection::new(Stream::Tcp(stream)), listener)
 }
 
 #[tokio::test]

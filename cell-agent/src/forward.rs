@@ -63,9 +63,12 @@ pub(crate) struct Relay<'a> {
 /// Makes a request's fields fit for the backend, and answers with the lines that this agent adds to them. What a client
 /// nominates away or forges is gone before.
 pub(crate) fn prepare(map: &mut HeaderMap, request: &Classified, relay: &Relay<'_>) -> FieldLines {
-    fields::strip_hop_by_hop(map);
+    let takes_trailers = fields::strip_hop_by_hop(map);
     fields::strip_where(map, headers::is_internal);
     let mut lines = FieldLines::with_capacity(ROOM);
+    if takes_trailers {
+        fields::take_trailers(&mut lines);
+    }
     fields::say_forwarded(map, &mut lines, relay.peer, relay.trusted);
     relay.via.add_line(map, &mut lines, relay.version);
     let remaining = request.deadline.saturating_duration_since(Instant::now());

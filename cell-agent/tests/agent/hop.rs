@@ -99,7 +99,7 @@ async fn hop_by_hop_fields_end_here_and_a_client_nominates_none_of_ours_away() {
         .get("acme", "/fields")
         .header("connection", "x-private, cofferdam-tenant, cofferdam-class")
         .header("x-private", "1")
-        .header("te", "trailers")
+        .header("te", "gzip")
         .header("cofferdam-surprise", "1")
         .header("x-kept", "1");
     let fields = seen_by_backend(request).await;

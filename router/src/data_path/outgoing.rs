@@ -42,10 +42,13 @@ impl Outgoing {
         if snapshot.via.is_in(&map) {
             return Err(Rejection::new(Reason::Loop, "this fleet is in the request's Via"));
         }
-        fields::strip_hop_by_hop(&mut map);
+        let takes_trailers = fields::strip_hop_by_hop(&mut map);
         fields::strip_where(&mut map, headers::is_internal);
         identify::strip_untrusted(snapshot, peer, &mut map);
         let mut lines = FieldLines::with_capacity(ROOM);
+        if takes_trailers {
+            fields::take_trailers(&mut lines);
+        }
         fields::say_forwarded(&mut map, &mut lines, peer, identify::is_trusted(snapshot, peer));
         snapshot.via.add_line(&mut map, &mut lines, head.version);
         lines.extend(&snapshot.hops[identified.route.class.get()]);

@@ -10,14 +10,13 @@ use http::header::{
 
 use crate::lines::FieldLines;
 
-/// Fields about one connection only, whatever `Connection` says.
-const HOP_BY_HOP: [HeaderName; 8] = [
+/// Fields about one connection only, whatever `Connection` says. TE is one more.
+const HOP_BY_HOP: [HeaderName; 7] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
     header::PROXY_AUTHENTICATE,
     header::PROXY_AUTHORIZATION,
-    TE,
     TRANSFER_ENCODING,
     header::UPGRADE,
 ];
@@ -27,8 +26,8 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
 /// Takes away the fields that `Connection` nominates and the fixed hop-by-hop list. Fields of our own must be set
-/// after this, so that a client cannot nominate them away.
-pub fn strip_hop_by_hop(fields: &mut HeaderMap) {
+/// after this, so that a client cannot nominate them away. True where `TE` was there and said that trailers are taken.
+pub fn strip_hop_by_hop(fields: &mut HeaderMap) -> bool {
     if fields.contains_key(CONNECTION) {
         for name in nominated(fields) {
             fields.remove(name);
@@ -37,12 +36,22 @@ pub fn strip_hop_by_hop(fields: &mut HeaderMap) {
     for name in &HOP_BY_HOP {
         fields.remove(name);
     }
+    fields.remove(TE).is_some_and(|codings| {
+        let mut codings = codings.as_bytes().split(|&byte| byte == b',');
+        codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+    })
 }
 
-/// What `Connection` nominates. Framing and Host are the message's own and are never nominated away.
+/// Says that trailers are taken. Servers of HTTP/1.1 send none to who does not say so (RFC 9110 section 6.5.1).
+pub fn take_trailers(lines: &mut FieldLines) {
+    lines.push(&TE, &HeaderValue::from_static("trailers"));
+    lines.push(&CONNECTION, &HeaderValue::from_static("te"));
+}
+
+/// What `Connection` nominates. Framing and Host are the message's own and are never nominated away; TE goes anyway.
 fn nominated(fields: &HeaderMap) -> Vec<HeaderName> {
     let names = tokens(fields, &CONNECTION);
-    names.filter(|name| *name != HOST && *name != header::CONTENT_LENGTH).collect()
+    names.filter(|name| ![HOST, header::CONTENT_LENGTH, TE].contains(name)).collect()
 }
 
 /// The field names in a list field.
@@ -150,6 +159,15 @@ mod tests {
         ]);
         strip_hop_by_hop(&mut fields);
         assert_eq!(fields, map(&[("x-kept", "3")]));
+    }
+
+    #[test]
+    fn who_takes_trailers_is_known_though_te_goes() {
+        for (te, takes) in [("trailers", true), ("deflate;q=0.5, Trailers", true), ("gzip", false)] {
+            let mut fields = map(&[("connection", "te"), ("te", te)]);
+            assert_eq!((strip_hop_by_hop(&mut fields), fields), (takes, map(&[])), "{te}");
+        }
+        assert!(!strip_hop_by_hop(&mut map(&[("trailer", "x-sum")])));
     }
 
     #[test]

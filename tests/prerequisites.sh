@@ -7,7 +7,9 @@ set -euo pipefail
 needs=(
   "cc:gcc libc6-dev"  # rustc links with it, and mimalloc is compiled with it
   "curl:curl"         # the data path is tried with a client that is not ours
-  "python3:python3"   # the placement vectors are computed a second time, independently
+  "python3:python3"   # the placement vectors are computed a second time, independently; and Python's clients
+  "h2load:nghttp2-client"
+  "slowhttptest:slowhttptest" # what it does to a router, the others must not notice
 )
 
 packages=()
@@ -16,6 +18,8 @@ for need in "${needs[@]}"; do
   read -ra names <<<"${need#*:}"
   packages+=("${names[@]}")
 done
+# Debian keeps a part of the standard library apart: without it there is no virtual environment.
+python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
 ((${#packages[@]})) || exit 0
 
 refuse() {

@@ -96,9 +96,18 @@ impl RealFleet {
         flags: &[&str],
         file: impl Fn(&[SocketAddr]) -> String,
     ) -> Self {
+        Self::of(&vec![vec!["cell"]; n_cells], flags, file).await
+    }
+
+    /// The same with cells that are processes of these subcommands: `cell`, or `agent --backend URL`.
+    pub(crate) async fn of(
+        cells: &[Vec<&str>],
+        flags: &[&str],
+        file: impl Fn(&[SocketAddr]) -> String,
+    ) -> Self {
         // A port can be taken between its choice and its use; then everything is chosen anew.
         for _ in 0..5 {
-            if let Some(fleet) = Self::try_start(n_cells, flags, &file).await {
+            if let Some(fleet) = Self::try_start(cells, flags, &file).await {
                 return fleet;
             }
         }
@@ -106,21 +115,21 @@ impl RealFleet {
     }
 
     async fn try_start(
-        n_cells: usize,
+        commands: &[Vec<&str>],
         flags: &[&str],
         file: &impl Fn(&[SocketAddr]) -> String,
     ) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let addresses: Vec<_> = (0..n_cells).map(|_| free_port()).collect();
+        let addresses: Vec<_> = commands.iter().map(|_| free_port()).collect();
         let path = folder.path().join("fleet.yaml");
         fs::write(&path, file(&addresses)).unwrap();
         let path = path.to_str().unwrap();
         let mut cells = Vec::new();
-        for (index, address) in addresses.iter().enumerate() {
+        for (index, (address, command)) in addresses.iter().zip(commands).enumerate() {
             let (id, address, probes) = (cell_id(index), address.to_string(), free_port());
             let at_probes = probes.to_string();
-            let arguments = ["cell", "--fleet", path, "--cell", &id, "--listen", &address, "--probe-listen"];
-            let arguments = [&arguments[..], &[at_probes.as_str(), "--workers", "1"]].concat();
+            let arguments = ["--fleet", path, "--cell", &id, "--listen", &address, "--probe-listen"];
+            let arguments = [command, &arguments[..], &[at_probes.as_str(), "--workers", "1"]].concat();
             let mut cell = Process::start(folder.path(), &id, &arguments);
             ready(&mut cell, probes).await?;
             cells.push(cell);

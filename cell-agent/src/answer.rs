@@ -3,6 +3,7 @@
 use cofferdam_bulkhead::Place;
 use cofferdam_proxy::guard::{End, Guarded, OnEnd};
 use cofferdam_proxy::payload::Payload;
+use cofferdam_proxy::tunnel::TunnelEnd;
 use http::StatusCode;
 
 use crate::metrics::{Outcome, Record};
@@ -15,6 +16,18 @@ pub(crate) struct Release {
     pub(crate) status: StatusCode,
     pub(crate) record: Record,
     pub(crate) place: Place,
+}
+
+impl Release {
+    /// The tunnel that the answer led to has ended.
+    pub(crate) fn tunnel_ended(self, end: TunnelEnd) {
+        drop(self.place);
+        self.record.end(match end {
+            TunnelEnd::Closed => Outcome::Served,
+            TunnelEnd::UpstreamLost | TunnelEnd::Idle | TunnelEnd::Cut => Outcome::Truncated,
+            TunnelEnd::ClientLost | TunnelEnd::NotBegun => Outcome::ClientGone,
+        });
+    }
 }
 
 impl OnEnd for Release {

@@ -47,6 +47,7 @@ pub struct Running {
     grace: Duration,
     deadline: Duration,
     compartments: Compartments,
+    metrics: Arc<Metrics>,
     workers: Workers,
     /// The probe listener and the watch over the backend.
     control: JoinSet<()>,
@@ -94,12 +95,12 @@ impl Agent {
             via: Via::new(&format!("cofferdam-{}-{}", fleet.name, settings.cell))?,
             classifier: Classifier::new(Arc::new(fleet.clone()), routers),
             compartments: compartments.clone(),
-            metrics,
+            metrics: Arc::clone(&metrics),
             body: settings.body,
         });
         let workers = start_workers(&settings, cell, listeners.data, &drain)?;
         let (grace, deadline) = (settings.drain_grace, settings.drain_deadline);
-        Ok(Running { drain, grace, deadline, compartments, workers, control })
+        Ok(Running { drain, grace, deadline, compartments, metrics, workers, control })
     }
 }
 
@@ -113,7 +114,7 @@ impl Running {
     /// Leaves in good order: readiness turns; after the grace nothing new is let in and whoever waits for a place is
     /// refused, so that the router can turn to the other cell; what is in flight is finished, and cut at the deadline.
     pub async fn shutdown(self) {
-        let Self { drain, grace, deadline, compartments, workers, mut control } = self;
+        let Self { drain, grace, deadline, compartments, metrics, workers, mut control } = self;
         tracing::info!(?grace, ?deadline, "leaving");
         drain.advance(Phase::Leaving);
         tokio::time::sleep(grace).await;
@@ -122,7 +123,8 @@ impl Running {
         let mut ended = tokio::task::spawn_blocking(move || workers.join());
         if tokio::time::timeout(deadline, &mut ended).await.is_err() {
             let in_flight = compartments.snapshot().used;
-            tracing::warn!(in_flight, "drain deadline passed: what is left is cut");
+            let tunnels = metrics.tunnels.n_open();
+            tracing::warn!(in_flight, tunnels, "drain deadline passed: what is left is cut");
             drain.advance(Phase::Cut);
             let _ = ended.await;
         }

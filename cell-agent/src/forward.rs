@@ -10,9 +10,10 @@ use cofferdam_model::{ClassName, headers};
 use cofferdam_proxy::fields;
 use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::replay::{BodyError, ReplayBody};
+use cofferdam_proxy::upgrade;
 use cofferdam_proxy::upstream::{AnswerError, ConnectFault, Head, Lease, SendFault, Upstream, UpstreamBody};
 use cofferdam_proxy::via::Via;
-use http::{HeaderMap, Response, Version};
+use http::{HeaderMap, Response, StatusCode, Version};
 use tokio::time::{Instant, timeout_at};
 
 use crate::classify::Classified;
@@ -80,8 +81,8 @@ pub(crate) fn prepare(map: &mut HeaderMap, request: &Classified, relay: &Relay<'
 }
 
 /// Takes from an answer what the backend has no say in: the connection, and what agents tell routers.
-pub(crate) fn clean(map: &mut HeaderMap) {
-    fields::strip_hop_by_hop(map);
+pub(crate) fn clean(status: StatusCode, map: &mut HeaderMap) {
+    upgrade::strip_hop_by_hop(status, map);
     fields::strip_where(map, headers::is_internal);
 }
 

@@ -16,6 +16,8 @@ use cofferdam_proxy::guard::Guarded;
 use cofferdam_proxy::payload::Payload;
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
 use cofferdam_proxy::serve::Service;
+use cofferdam_proxy::tunnel;
+use cofferdam_proxy::upgrade;
 use cofferdam_proxy::upstream::{Head, Upstream, UpstreamBody};
 use cofferdam_proxy::via::Via;
 use http::request::Parts;
@@ -108,6 +110,12 @@ impl Journey {
     /// From classification to an answer. A rejection is recorded here, an answer at the end of its body.
     async fn travel(&self, traveller: Traveller, record: Record) -> Result<Response<AnswerBody>, Rejection> {
         match self.through_the_gate(traveller).await {
+            Ok((answer, place)) if tunnel::is_switch(&answer) => {
+                let release = Release { status: answer.status(), record: record.switched(), place };
+                let tunnels = &self.cell.metrics.tunnels;
+                let answer = tunnel::answer(answer, tunnels, |end| release.tunnel_ended(end));
+                Ok(answer.map(|body| Guarded::new(body, None)))
+            }
             Ok((answer, place)) => {
                 let release = Release { status: answer.status(), record, place };
                 Ok(answer.map(|body| Guarded::new(Payload::Upstream(body), Some(release))))
@@ -135,10 +143,12 @@ impl Journey {
             via: &self.cell.via,
             class: self.cell.classifier.class_name(is.class),
         };
+        let upgrade = body.is_empty() && upgrade::is_asked(&head);
         let lines = forward::prepare(&mut head.headers, &is, &relay);
-        let head = Head { method: &head.method, target: &target, fields: &head.headers, lines: &lines };
+        let head =
+            Head { method: &head.method, target: &target, fields: &head.headers, lines: &lines, upgrade };
         let mut answer = forward::forward(&self.upstream, head, &body, is.deadline).await?;
-        forward::clean(answer.headers_mut());
+        forward::clean(answer.status(), answer.headers_mut());
         Ok((answer, place))
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use cofferdam_bulkhead::{ClassSnapshot, Compartments, Snapshot};
 use cofferdam_fleet::ClassIndex;
 use cofferdam_model::{CellReason, ClassName};
+use cofferdam_proxy::tunnel::TunnelMetrics;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -80,6 +81,7 @@ impl Outcome {
 pub(crate) struct Metrics {
     classes: Vec<ClassMetrics>,
     unclassified: Counter,
+    pub(crate) tunnels: TunnelMetrics,
 }
 
 #[derive(Debug)]
@@ -94,6 +96,8 @@ pub(crate) struct Record {
     metrics: Arc<Metrics>,
     class: ClassIndex,
     started: Instant,
+    /// When the answer was there, where what comes behind it is no part of the request's time.
+    switched: Option<Instant>,
     outcome: Outcome,
 }
 
@@ -117,7 +121,9 @@ impl Metrics {
                 duration: durations.get_or_create_owned(&[label()]),
             }
         });
-        let metrics = Arc::new(Self { classes: classes.collect(), unclassified: unclassified.clone() });
+        let tunnels = TunnelMetrics::register(registry, "cofferdam_agent");
+        let metrics =
+            Arc::new(Self { classes: classes.collect(), unclassified: unclassified.clone(), tunnels });
         registry.register("cofferdam_agent_requests", "Requests by how they ended", requests);
         registry.register(
             "cofferdam_agent_request_duration_seconds",
@@ -134,7 +140,7 @@ impl Metrics {
 
     /// A request of `class` arrived at `started`.
     pub(crate) fn begin(self: &Arc<Self>, class: ClassIndex, started: Instant) -> Record {
-        Record { metrics: Arc::clone(self), class, started, outcome: Outcome::ClientGone }
+        Record { metrics: Arc::clone(self), class, started, switched: None, outcome: Outcome::ClientGone }
     }
 
     /// A request was turned away before it had a class.
@@ -144,6 +150,12 @@ impl Metrics {
 }
 
 impl Record {
+    /// The request has become a tunnel: how long it took is known.
+    pub(crate) fn switched(mut self) -> Self {
+        self.switched = Some(Instant::now());
+        self
+    }
+
     /// The request ended so.
     pub(crate) fn end(mut self, outcome: Outcome) {
         self.outcome = outcome;
@@ -154,7 +166,8 @@ impl Drop for Record {
     fn drop(&mut self) {
         let class = &self.metrics.classes[usize::from(self.class.0)];
         class.outcomes[self.outcome as usize].inc();
-        class.duration.observe(self.started.elapsed().as_secs_f64());
+        let ended = self.switched.unwrap_or_else(Instant::now);
+        class.duration.observe((ended - self.started).as_secs_f64());
     }
 }
 

@@ -49,6 +49,7 @@ pub enum StartError {
 pub struct Router {
     snapshots: Arc<ArcSwap<Snapshot>>,
     directory: Directory,
+    metrics: data_path::Metrics,
     last_reload_error: Arc<Mutex<Option<String>>>,
     drain: Drain,
     settings: Settings,
@@ -95,7 +96,17 @@ impl Router {
             let routes = Probes::new(registry, readiness(drain.clone())).routes();
             control.spawn(aside(listener, routes, drain.clone()));
         }
-        Ok(Self { snapshots, directory, last_reload_error, drain, settings, workers, control, data_address })
+        Ok(Self {
+            snapshots,
+            directory,
+            metrics,
+            last_reload_error,
+            drain,
+            settings,
+            workers,
+            control,
+            data_address,
+        })
     }
 
     /// Where the data listener is.
@@ -137,7 +148,9 @@ impl Router {
         let workers = self.workers;
         let mut ended = tokio::task::spawn_blocking(|| workers.join());
         if tokio::time::timeout(self.settings.drain_deadline, &mut ended).await.is_err() {
-            tracing::warn!("the drain's deadline has passed: what is left is cut");
+            let in_flight: u32 = self.directory.all().iter().map(|cell| cell.in_flight()).sum();
+            let tunnels = self.metrics.tunnels.n_open();
+            tracing::warn!(in_flight, tunnels, "the drain's deadline has passed: what is left is cut");
             self.drain.advance(Phase::Cut);
             let _ = ended.await;
         }

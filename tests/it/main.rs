@@ -25,3 +25,4 @@ mod reload;
 mod retry;
 mod routing;
 mod streaming;
+mod tunnels;

@@ -31,15 +31,24 @@ pub(crate) struct TestCell {
 impl TestFleet {
     /// A fleet of two cells with these further sections in its file.
     pub(crate) async fn start(rest: &str) -> Self {
-        Self::with(rest, false).await
+        Self::with(rest, false, Self::by_path().await).await
     }
 
     /// The same, with the cells' probes in the file.
     pub(crate) async fn probed(rest: &str) -> Self {
-        Self::with(rest, true).await
+        Self::with(rest, true, Self::by_path().await).await
     }
 
-    async fn with(rest: &str, probed: bool) -> Self {
+    /// The same without probes, before these backends.
+    pub(crate) async fn before(rest: &str, backends: [Scripted; 2]) -> Self {
+        Self::with(rest, false, backends).await
+    }
+
+    async fn by_path() -> [Scripted; 2] {
+        [Scripted::start(by_path(&cell_id(0))).await, Scripted::start(by_path(&cell_id(1))).await]
+    }
+
+    async fn with(rest: &str, probed: bool, backends: [Scripted; 2]) -> Self {
         let sockets = [(); 2].map(|()| (listen::one(ANY).unwrap(), listen::one(ANY).unwrap()));
         let addresses = sockets.each_ref().map(|(data, _)| data.local_addr().unwrap());
         let mut text = fleet(&addresses, rest);
@@ -49,8 +58,8 @@ impl TestFleet {
             text = text.replace(&url, &format!("{url}, probe: \"http://{probe}\""));
         }
         let mut cells = Vec::new();
-        for (index, (data, probes)) in sockets.into_iter().enumerate() {
-            cells.push(TestCell::start(index, &text, data, probes).await);
+        for (index, ((data, probes), backend)) in sockets.into_iter().zip(backends).enumerate() {
+            cells.push(TestCell::start(index, &text, data, probes, backend));
         }
         Self { router: TestRouter::with(&text, settings(), 1), cells }
     }
@@ -65,14 +74,14 @@ impl TestFleet {
 }
 
 impl TestCell {
-    async fn start(
+    fn start(
         index: usize,
         text: &str,
         data: std::net::TcpListener,
         probes: std::net::TcpListener,
+        backend: Scripted,
     ) -> Self {
         let name = cell_id(index);
-        let backend = Scripted::start(by_path(&name)).await;
         let origin = format!("http://{}", backend.address).parse().unwrap();
         let settings = agent::Settings::new(CellId::parse(&name).unwrap(), origin);
         let at_probes = probes.local_addr().unwrap();

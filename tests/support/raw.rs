@@ -76,6 +76,23 @@ impl Client {
         self.answer().await
     }
 
+    /// The next `n` bytes.
+    pub(crate) async fn bytes(&mut self, n: usize) -> Vec<u8> {
+        let mut bytes = vec![0; n];
+        within("bytes", self.stream.read_exact(&mut bytes)).await.unwrap();
+        bytes
+    }
+
+    /// Says that nothing more is sent.
+    pub(crate) async fn half_close(&mut self) {
+        self.stream.shutdown().await.unwrap();
+    }
+
+    /// Goes away with a reset, as a client does that dies with something unread.
+    pub(crate) fn reset(self) {
+        self.stream.get_ref().set_zero_linger().unwrap();
+    }
+
     /// Whatever comes until the connection ends; a reset counts as an end.
     pub(crate) async fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();

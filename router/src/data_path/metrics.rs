@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cofferdam_fleet::ClassIndex;
 use cofferdam_model::CellIndex;
+use cofferdam_proxy::tunnel::TunnelMetrics;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -50,6 +51,7 @@ pub(crate) struct Metrics {
     latency: Family<ClassLabels, Histogram, fn() -> Histogram>,
     refusals: Family<RefusalLabels, Counter>,
     failed_attempts: Family<AttemptLabels, Counter>,
+    pub(crate) tunnels: TunnelMetrics,
 }
 
 /// The counters of one view, found by index instead of by label.
@@ -72,6 +74,7 @@ impl Metrics {
             latency: Family::new_with_constructor(histogram),
             refusals: Family::default(),
             failed_attempts: Family::default(),
+            tunnels: TunnelMetrics::register(registry, "cofferdam_router"),
         };
         let requests = metrics.requests.clone();
         registry.register("cofferdam_router_requests", "Requests by class, cell and outcome", requests);

@@ -31,6 +31,7 @@ use cofferdam_model::headers;
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
 use cofferdam_proxy::serve;
 use cofferdam_proxy::target::{self, Target, TargetError};
+use cofferdam_proxy::upgrade;
 use http::header::ALLOW;
 use http::request::Parts;
 use http::{Request, Response};
@@ -124,7 +125,10 @@ impl DataPath {
             let most = format!("the body exceeds {} bytes", self.body.max_bytes);
             return Err(Rejection::new(Reason::BodyTooLarge, most));
         }
-        Outgoing::new(head, identified, snapshot, peer.ip())
+        let upgrade = body.is_empty() && upgrade::is_asked(&head);
+        let mut outgoing = Outgoing::new(head, identified, snapshot, peer.ip())?;
+        outgoing.upgrade = upgrade;
+        Ok(outgoing)
     }
 }
 

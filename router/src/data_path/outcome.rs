@@ -2,6 +2,7 @@
 
 use cofferdam_limits as limits;
 use cofferdam_proxy::guard::End;
+use cofferdam_proxy::tunnel::TunnelEnd;
 use http::StatusCode;
 
 /// What became of a request.
@@ -53,6 +54,15 @@ impl Outcome {
             End::Complete => self,
             End::Failed => Self::Failed,
             End::Dropped => Self::ClientGone,
+        }
+    }
+
+    /// The outcome of a tunnel.
+    pub(super) fn of_tunnel(end: TunnelEnd) -> Self {
+        match end {
+            TunnelEnd::Closed => Self::Success,
+            TunnelEnd::ClientLost | TunnelEnd::NotBegun => Self::ClientGone,
+            TunnelEnd::UpstreamLost | TunnelEnd::Idle | TunnelEnd::Cut => Self::Failed,
         }
     }
 

@@ -28,6 +28,8 @@ pub(super) struct Outgoing {
     lines: FieldLines,
     /// How many bytes of the lines are the same for all attempts.
     n_same: usize,
+    /// Whether WebSocket is asked for.
+    pub(super) upgrade: bool,
 }
 
 impl Outgoing {
@@ -55,7 +57,7 @@ impl Outgoing {
         lines.push_text(&headers::TENANT, format_args!("{}", identified.tenant));
         let target = head.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
         let n_same = lines.len();
-        Ok(Self { method: head.method, target, fields: map, lines, n_same })
+        Ok(Self { method: head.method, target, fields: map, lines, n_same, upgrade: false })
     }
 
     /// The head of one attempt, which has `remaining` until the caller's deadline.
@@ -63,7 +65,13 @@ impl Outgoing {
         self.lines.truncate(self.n_same);
         self.lines.push_text(&headers::ATTEMPT, format_args!("{attempt}"));
         self.lines.push_text(&headers::REMAINING_MS, format_args!("{}", remaining.as_millis() as u64));
-        Head { method: &self.method, target: &self.target, fields: &self.fields, lines: &self.lines }
+        Head {
+            method: &self.method,
+            target: &self.target,
+            fields: &self.fields,
+            lines: &self.lines,
+            upgrade: self.upgrade,
+        }
     }
 }
 

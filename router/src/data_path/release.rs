@@ -2,7 +2,7 @@
 //! in the answer's body and are given back once, at its end, its error or its drop.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cofferdam_fleet::ClassIndex;
 use cofferdam_limits::{Limits, Permit, Wait};
@@ -10,6 +10,8 @@ use cofferdam_model::{CellIndex, Level, headers};
 use cofferdam_proxy::fields;
 use cofferdam_proxy::guard::{End, Guarded, OnEnd};
 use cofferdam_proxy::payload::Payload;
+use cofferdam_proxy::tunnel;
+use cofferdam_proxy::upgrade;
 use cofferdam_proxy::upstream::UpstreamBody;
 use cofferdam_proxy::via::Via;
 use http::Response;
@@ -116,8 +118,11 @@ impl Closing<'_> {
             Ok(Answer { response, on_cell, cell }) => {
                 let mut held = self.hold(permit, class, Outcome::of_status(response.status()));
                 held.on_cell = Some((on_cell, cell));
-                relay(response, &self.view.snapshot.via)
-                    .map(|body| Guarded::new(Payload::Upstream(body), InFlight(Some(held))))
+                let response = relay(response, &self.view.snapshot.via);
+                match tunnel::is_switch(&response) {
+                    true => self.switch(response, held),
+                    false => response.map(|body| Guarded::new(Payload::Upstream(body), InFlight(Some(held)))),
+                }
             }
             Err(rejection) => {
                 let held = self.hold(permit, class, rejection.reason.outcome());
@@ -126,6 +131,16 @@ impl Closing<'_> {
         };
         limit_fields::set(response.headers_mut(), plan, &standing, None);
         response
+    }
+
+    /// The answer behind which a tunnel begins. What the request holds is held until that ends; how long it took is how long
+    /// the answer took.
+    fn switch(self, response: Response<UpstreamBody>, held: Held) -> Response<Reply> {
+        let took = self.arrived.elapsed();
+        let response = tunnel::answer(response, &self.metrics.tunnels, move |end| {
+            held.end_after(Outcome::of_tunnel(end), took);
+        });
+        response.map(|body| Guarded::new(body, InFlight::default()))
     }
 
     fn hold(self, permit: Option<(Permit, bool)>, class: ClassIndex, outcome: Outcome) -> Held {
@@ -142,9 +157,9 @@ impl Closing<'_> {
 
 /// A cell's answer as the client may see it.
 fn relay(mut response: Response<UpstreamBody>, via: &Via) -> Response<UpstreamBody> {
-    let version = response.version();
+    let (version, status) = (response.version(), response.status());
     let map = response.headers_mut();
-    fields::strip_hop_by_hop(map);
+    upgrade::strip_hop_by_hop(status, map);
     fields::strip_where(map, headers::is_internal);
     via.add(map, version);
     response
@@ -161,8 +176,13 @@ impl OnEnd for InFlight {
 
 impl Held {
     fn end(self, outcome: Outcome) {
+        let took = self.arrived.elapsed();
+        self.end_after(outcome, took);
+    }
+
+    fn end_after(self, outcome: Outcome, took: Duration) {
         let cell = self.on_cell.as_ref().map(|(_, cell)| *cell);
-        self.view.counters.ended(self.class, cell, outcome, self.arrived.elapsed());
+        self.view.counters.ended(self.class, cell, outcome, took);
         if let Some((permit, reached)) = self.permit {
             permit.release(outcome.for_permit(reached));
         }

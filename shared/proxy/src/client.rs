@@ -13,12 +13,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
+use http::{Response, StatusCode};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use crate::guard::{End, OnEnd};
+use crate::tunnel::{self, Tunnel};
 
 /// How long a head that has begun may still take once the process drains.
 const DRAIN_HEAD: Duration = Duration::from_secs(1);
@@ -40,7 +43,7 @@ pub(crate) struct ClientTimes {
 }
 
 /// What a connection's stream and its requests know of each other.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Turn {
     /// A request is being answered: what comes is its body.
     busy: AtomicBool,
@@ -49,6 +52,8 @@ pub(crate) struct Turn {
     draining: AtomicBool,
     /// Where the stream comes back to, with how it ended.
     home: Mutex<Option<(TcpStream, Last)>>,
+    /// What the connection becomes once its last answer, a 101, is written.
+    tunnel: Mutex<Option<Box<Tunnel>>>,
 }
 
 /// How a connection's last turn ended.
@@ -63,11 +68,9 @@ enum Last {
 }
 
 /// One answer's part in a connection's turn: the turn is over when the answer's body has ended.
-#[derive(Debug)]
 pub(crate) struct Answering(Arc<Turn>);
 
 /// A client's socket with its clocks.
-#[derive(Debug)]
 pub(crate) struct ClientStream {
     /// Taken only by the drop.
     stream: Option<TcpStream>,
@@ -92,6 +95,11 @@ impl Turn {
     /// Heads that have begun have little time from now on.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// What the connection becomes now that its server has ended.
+    pub(crate) fn tunnel(&self) -> Option<Box<Tunnel>> {
+        self.tunnel.lock().take()
     }
 
     /// Ends what is left of the connection, once the server has let go of its stream.
@@ -122,6 +130,19 @@ async fn linger(mut stream: TcpStream) {
     }
 }
 
+impl Answering {
+    /// Keeps the tunnel of a 101 until that is written. A connection that drains has no future to change its protocol for.
+    pub(crate) fn switch<B>(&self, answer: &mut Response<B>) {
+        let tunnel = tunnel::take(answer);
+        if self.0.draining.load(Ordering::Relaxed) {
+            *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            *answer.headers_mut() = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static("1"))]);
+            return;
+        }
+        *self.0.tunnel.lock() = tunnel;
+    }
+}
+
 impl OnEnd for Answering {
     fn on_end(self, _end: End, _bytes: u64) {}
 }
@@ -143,6 +164,11 @@ impl ClientStream {
             stalled_since: None,
             last: Last::Orderly,
         }
+    }
+
+    /// The socket, for another protocol; `None` where a part of the last answer was not taken.
+    pub(crate) fn into_socket(mut self) -> Option<TcpStream> {
+        self.stream.take().filter(|_| self.stalled_since.is_none())
     }
 
     fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {

@@ -18,6 +18,8 @@ mod service;
 mod sniff;
 mod streams;
 pub mod target;
+pub mod tunnel;
+pub mod upgrade;
 pub mod upstream;
 pub mod via;
 pub mod workers;

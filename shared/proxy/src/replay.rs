@@ -130,6 +130,11 @@ impl<B: Body> ReplayBody<B> {
         Self { shared: None }
     }
 
+    /// Whether the request has no body.
+    pub fn is_empty(&self) -> bool {
+        self.shared.is_none()
+    }
+
     /// Whether another attempt would send the same bytes.
     pub fn replayable(&self) -> bool {
         self.shared.as_ref().is_none_or(|source| source.lock().replayable)

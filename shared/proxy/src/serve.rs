@@ -6,7 +6,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use crate::guard::Guarded;
 use crate::http2;
 pub use crate::service::{ServeLimits, Service};
 use crate::sniff::{self, Protocol};
+use crate::tunnel;
 
 /// Accepts and serves connections until `drain` says that nothing new is accepted; then returns when every connection
 /// has ended, or at the cut.
@@ -105,7 +106,7 @@ async fn connection<S: Service>(
     }
 }
 
-/// Answers request after request of HTTP/1.1, until the client or the drain ends the connection.
+/// Answers request after request of HTTP/1.1, until the client or the drain ends the connection, or a tunnel takes it.
 async fn converse<S: Service>(
     stream: ClientStream,
     peer: SocketAddr,
@@ -120,20 +121,35 @@ async fn converse<S: Service>(
             let mut response = service.call(peer, request).await;
             // The version is each connection's own, whatever an upstream spoke.
             *response.version_mut() = Version::HTTP_11;
+            if tunnel::is_switch(&response) {
+                answering.switch(&mut response);
+            }
             Ok::<_, Infallible>(response.map(|body| Guarded::new(body, answering)))
         }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(limits.idle).max_header_size(limits.max_head_bytes);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), answer));
-    tokio::select! {
-        ended = connection.as_mut() => return ended,
-        () = drain.reached(Phase::Draining) => {}
+    let mut connection = builder.serve_connection(TokioIo::new(stream), answer);
+    let ended = tokio::select! {
+        ended = &mut connection => Some(ended),
+        () = drain.reached(Phase::Draining) => None,
+    };
+    match ended {
+        Some(ended) => ended?,
+        None => {
+            turn.drain();
+            Pin::new(&mut connection).graceful_shutdown();
+            tokio::select! {
+                ended = &mut connection => ended?,
+                () = drain.reached(Phase::Cut) => return Ok(()),
+            }
+        }
     }
-    turn.drain();
-    connection.as_mut().graceful_shutdown();
-    tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = drain.reached(Phase::Cut) => Ok(()),
+    if let Some(tunnel) = turn.tunnel() {
+        let parts = connection.into_parts();
+        if let Some(socket) = parts.io.into_inner().into_socket() {
+            Box::pin(tunnel.run(socket, parts.read_buf, drain)).await;
+        }
     }
+    Ok(())
 }

@@ -16,6 +16,7 @@ use super::exchange::Exchange;
 use super::fault::closed;
 use super::head::BodyKind;
 use super::pool::Pool;
+use super::switched::Switched;
 use crate::replay::BodyError;
 
 /// Why an answer's body broke off.
@@ -71,6 +72,11 @@ impl UpstreamBody {
             body.end();
         }
         body
+    }
+
+    /// The connection, once its protocol has changed; only a 101's body has one.
+    pub(crate) fn into_switched(self) -> Option<Switched> {
+        self.exchange.map(|exchange| Switched::new(exchange.pooled, self.idle))
     }
 
     /// Gives the connection back, or closes it where it cannot serve again.

@@ -4,7 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncWrite;
 use tokio_util::io::poll_read_buf;
 
@@ -38,6 +38,11 @@ impl Connection {
     pub(super) fn is_fresh(&self) -> bool {
         let silent = self.stream.try_read(&mut [0; 1]);
         matches!(silent, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// The socket, and what was read and not used yet.
+    pub(super) fn into_parts(self) -> (Stream, Bytes) {
+        (self.stream, self.read.freeze())
     }
 
     /// Makes ready for another exchange, and keeps little memory until then.

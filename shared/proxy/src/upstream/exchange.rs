@@ -13,6 +13,7 @@ use super::head::{self, BodyKind, Head};
 use super::pool::Pooled;
 use super::upload::{Upload, UploadFault};
 use crate::replay::{BodyError, ReplayBody};
+use crate::upgrade;
 
 /// The most interim answers before a final one.
 const MAX_INTERIM: u32 = 16;
@@ -24,6 +25,8 @@ pub(super) struct Exchange {
     upload: Upload,
     way_out: WayOut,
     method: Method,
+    /// Whether a 101 was asked for.
+    upgrade: bool,
     /// Whether the connection may serve another exchange, as far as the answer's head says.
     keep_alive: bool,
     n_interim: u32,
@@ -45,8 +48,9 @@ impl Exchange {
     pub(super) fn new(mut pooled: Box<Pooled>, head: Head<'_>, body: &ReplayBody) -> Self {
         let upload = Upload::new(body.attempt());
         head::write(head, upload.left(), pooled.connection.out.joined());
-        let method = head.method.clone();
-        Self { pooled, upload, way_out: WayOut::Open, method, keep_alive: false, n_interim: 0, n_seen: 0 }
+        let (method, upgrade) = (head.method.clone(), head.upgrade);
+        let way_out = WayOut::Open;
+        Self { pooled, upload, way_out, method, upgrade, keep_alive: false, n_interim: 0, n_seen: 0 }
     }
 
     /// Sends, and awaits the head of the final answer.
@@ -112,6 +116,12 @@ impl Exchange {
                 return Ok(Some((answer.parts, answer.kind)));
             }
             (self.n_interim, self.n_seen) = (self.n_interim + 1, buffer.len());
+            // It is final where it was asked for, names what was asked for, and comes behind the whole request.
+            let is_due = self.upgrade && matches!(self.way_out, WayOut::Done);
+            if status == StatusCode::SWITCHING_PROTOCOLS && is_due && upgrade::is_made(&answer.parts.headers)
+            {
+                return Ok(Some((answer.parts, answer.kind)));
+            }
             if status == StatusCode::SWITCHING_PROTOCOLS || self.n_interim > MAX_INTERIM {
                 return Err(AnswerError::Interim(status.as_u16()));
             }

@@ -11,6 +11,7 @@ use http::{Method, Response, StatusCode, Version};
 
 use super::fault::AnswerError;
 use crate::lines::FieldLines;
+use crate::upgrade;
 
 /// The most fields of an answer.
 const MAX_FIELDS: usize = 100;
@@ -29,6 +30,8 @@ pub struct Head<'a> {
     pub fields: &'a HeaderMap,
     /// What this hop adds to them.
     pub lines: &'a FieldLines,
+    /// Whether WebSocket is asked for. Only then may the answer be a 101; the request has no body.
+    pub upgrade: bool,
 }
 
 /// Where an answer's body ends (RFC 9112 section 6.3).
@@ -71,6 +74,9 @@ pub(super) fn write(head: Head<'_>, length: Option<u64>, out: &mut BytesMut) {
         }
     }
     out.put_slice(head.lines.as_bytes());
+    if head.upgrade {
+        out.put_slice(upgrade::ASKING);
+    }
     match length {
         None => out.put_slice(b"transfer-encoding: chunked\r\n"),
         // Most requests have no body, and say nothing of it.
@@ -174,6 +180,8 @@ fn judge(mut parts: Parts, method: &Method) -> Result<AnswerHead, AnswerError> {
         || parts.status.is_informational()
         || matches!(parts.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let kind = match length {
+        // What follows belongs to another protocol, and has no end of this one's.
+        _ if parts.status == StatusCode::SWITCHING_PROTOCOLS => BodyKind::Close,
         _ if bodiless => BodyKind::Length(0),
         _ if encoded => BodyKind::Chunked,
         Some(length) => BodyKind::Length(length),

@@ -11,8 +11,8 @@ pub struct UpstreamLimits {
     pub idle: Duration,
     /// The most connections, in use and idle together.
     pub max_connections: usize,
-    /// The longest silence within an answer's body.
-    pub body_idle: Duration,
+    /// The longest silence within an answer that has begun: in its body, and in both directions of a tunnel.
+    pub stream_idle: Duration,
 }
 
 impl Default for UpstreamLimits {
@@ -21,7 +21,7 @@ impl Default for UpstreamLimits {
             connect: Duration::from_secs(1),
             idle: Duration::from_secs(15),
             max_connections: 4096,
-            body_idle: Duration::from_secs(30),
+            stream_idle: Duration::from_secs(300),
         }
     }
 }

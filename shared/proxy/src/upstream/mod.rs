@@ -22,6 +22,7 @@ mod head;
 mod limits;
 mod outbox;
 mod pool;
+mod switched;
 mod trailers;
 mod upload;
 
@@ -37,6 +38,7 @@ pub use self::fault::{AnswerError, ConnectFault, SendFault};
 pub use self::head::Head;
 pub use self::limits::UpstreamLimits;
 use self::pool::{Pool, Pooled};
+pub(crate) use self::switched::Switched;
 use crate::replay::ReplayBody;
 
 /// One upstream address as one worker sees it. Clones share the pool.
@@ -119,7 +121,7 @@ impl Lease {
         // once for all of them, and waking it is what a write costs most.
         tokio::task::yield_now().await;
         let (answer, kind) = exchange.answer().await?;
-        let body = UpstreamBody::new(exchange, kind, pool, limits.body_idle);
+        let body = UpstreamBody::new(exchange, kind, pool, limits.stream_idle);
         Ok(Response::from_parts(answer, body))
     }
 }

@@ -136,7 +136,7 @@ async fn no_answer_is_told_apart_by_what_came_of_it() {
 #[tokio::test]
 async fn silence_within_a_body_is_an_error_that_closes_the_connection() {
     let idle = Duration::from_secs(7);
-    let (script, upstream) = Script::new(UpstreamLimits { body_idle: idle, ..limits() }).await;
+    let (script, upstream) = Script::new(UpstreamLimits { stream_idle: idle, ..limits() }).await;
     let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nabc";
     let (response, mut peer) = tokio::join!(get(&upstream), script.answer(answer));
     let mut body = response.unwrap().into_body();

@@ -33,7 +33,13 @@ impl Relay {
         let lease = self.0.lease().await.unwrap();
         lease
             .send(
-                Head { method: &parts.method, target, fields: &parts.headers, lines: &FieldLines::default() },
+                Head {
+                    method: &parts.method,
+                    target,
+                    fields: &parts.headers,
+                    lines: &FieldLines::default(),
+                    upgrade: false,
+                },
                 &body,
             )
             .await

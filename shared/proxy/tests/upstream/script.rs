@@ -113,7 +113,13 @@ pub(crate) async fn send(lease: Lease, method: Method) -> Result<Response<Upstre
     let target = PathAndQuery::from_static("/a");
     lease
         .send(
-            Head { method: &method, target: &target, fields: &fields, lines: &FieldLines::default() },
+            Head {
+                method: &method,
+                target: &target,
+                fields: &fields,
+                lines: &FieldLines::default(),
+                upgrade: false,
+            },
             &ReplayBody::empty(),
         )
         .await

@@ -144,7 +144,7 @@ async fn neither_an_upload_nor_an_answer_that_goes_on_is_idle() {
             tokio::task::yield_now().await;
         }
     });
-    let step = limits().body_idle * 2 / 3;
+    let step = limits().stream_idle * 2 / 3;
     for _ in 0..3 {
         tokio::time::advance(step).await;
         client.say(b"3\r\nabc\r\n").await;

@@ -182,7 +182,13 @@ fn a_request_is_framed_by_what_will_be_sent_not_by_its_fields() {
         let target = PathAndQuery::from_static("/a?b");
         let mut out = BytesMut::new();
         write(
-            Head { method: &Method::POST, target: &target, fields: &fields, lines: &FieldLines::default() },
+            Head {
+                method: &Method::POST,
+                target: &target,
+                fields: &fields,
+                lines: &FieldLines::default(),
+                upgrade: false,
+            },
             length,
             &mut out,
         );
@@ -213,7 +219,13 @@ fn a_target_goes_out_byte_for_byte_and_a_query_alone_gets_its_path() {
         let (target, fields, mut out) =
             (PathAndQuery::from_static(target), HeaderMap::new(), BytesMut::new());
         write(
-            Head { method: &Method::GET, target: &target, fields: &fields, lines: &FieldLines::default() },
+            Head {
+                method: &Method::GET,
+                target: &target,
+                fields: &fields,
+                lines: &FieldLines::default(),
+                upgrade: false,
+            },
             Some(0),
             &mut out,
         );

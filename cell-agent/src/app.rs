@@ -92,7 +92,8 @@ impl Agent {
             control.spawn(serve_probes(listener, routes));
         }
         let cell = Arc::new(Cell {
-            via: Via::new(&format!("cofferdam-{}-{}", fleet.name, settings.cell))?,
+            // No name of a fleet or a cell has a plus sign, so this is no other fleet's router and no other cell.
+            via: Via::new(&format!("cofferdam-{}+{}", fleet.name, settings.cell))?,
             classifier: Classifier::new(Arc::new(fleet.clone()), routers),
             compartments: compartments.clone(),
             metrics: Arc::clone(&metrics),

@@ -103,7 +103,7 @@ impl Journey {
         let (mut head, body) = request.into_parts();
         let target = request::check(&mut head, &self.cell.via)?;
         let is = self.cell.classifier.classify(peer.ip(), &head, arrived)?;
-        let body = ReplayBody::without(body, self.cell.body, headers::is_internal);
+        let body = ReplayBody::without(body, head.version, self.cell.body, headers::is_internal);
         Ok(Traveller { peer, head, target, body, is })
     }
 
@@ -118,7 +118,8 @@ impl Journey {
             }
             Ok((answer, place)) => {
                 let release = Release { status: answer.status(), record, place };
-                Ok(answer.map(|body| Guarded::new(Payload::Upstream(body), Some(release))))
+                let answer = answer.map(|body| Payload::Upstream(body, headers::is_internal));
+                Ok(answer.map(|body| Guarded::new(body, Some(release))))
             }
             Err(rejection) => {
                 tracing::debug!(error = &rejection as &dyn std::error::Error, "no answer of the backend's");

@@ -59,6 +59,12 @@ impl Differences {
         problems
     }
 
+    /// Whether what was seen of one row is what is listed.
+    pub(crate) fn holds(&self, peer: Party, row: &str, seen: &Seen) -> bool {
+        let one = seen.get_key_value(row).map(|(row, seen)| (row.clone(), seen.clone()));
+        self.compare(peer, &one.into_iter().collect()).is_empty()
+    }
+
     /// What was seen of a peer against what is listed, as lines for the file where they are missing.
     pub(crate) fn compare(&self, peer: Party, seen: &Seen) -> Vec<String> {
         let mut problems = Vec::new();
@@ -91,6 +97,7 @@ fn a_difference_holds_both_ways() {
     assert!(file.compare(Party::Nginx, &seen("a", "closes")).is_empty());
     for (id, what) in [("a", ""), ("a", "stays open"), ("b", "closes")] {
         assert_eq!(file.compare(Party::Nginx, &seen(id, what)).len(), 1, "{id} {what}");
+        assert!(!file.holds(Party::Nginx, id, &seen(id, what)), "{id} {what}");
     }
     assert_eq!(file.compare(Party::Haproxy, &seen("a", "closes")).len(), 1);
     assert_eq!(file.problems(&[]).len(), 1);

@@ -1,6 +1,6 @@
-//! The rules of HTTP for an intermediary as a table of data: bytes in; bytes, status or connection state out. One runner
-//! plays every row against a router, an agent, and the peers that are installed. Here too: what RFC 9110 and RFC 9112
-//! demand, each with the rows that show it.
+//! The rules of HTTP for an intermediary as a table of data: bytes or frames in; answers or connection state out. A runner
+//! plays every row against a router, an agent, and the peers that are installed. Here too: what RFC 9110, RFC 9112 and
+//! RFC 9113 demand, each with the rows that show it.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail where it stands, and say why")]
 
@@ -8,7 +8,10 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod converse;
 mod differences;
+mod frame;
+mod heard;
 mod ours;
 mod peers;
 mod requirements;

@@ -2,14 +2,15 @@
 //! where they are installed, and only for what they do: their answers are no measure of right.
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
 
-use super::row::Party;
-use crate::support::{ANY, eventually};
+use super::row::{Party, Row};
+use crate::support::eventually;
 
 const NGINX: &str = include_str!("peers/nginx.conf");
 const HAPROXY: &str = include_str!("peers/haproxy.cfg");
@@ -39,27 +40,27 @@ pub(crate) fn version(peer: Party) -> Option<String> {
     Some(number.split('.').take(2).collect::<Vec<_>>().join("."))
 }
 
-/// Starts a peer before these upstreams.
-pub(crate) async fn start(peer: Party, upstreams: &[SocketAddr]) -> Peer {
+/// Starts a peer before the upstreams of these rows.
+pub(crate) async fn start(peer: Party, rows: &[Row], upstreams: &[SocketAddr]) -> Peer {
     // A port can be taken between its choice and its use; then everything is chosen anew.
     for _ in 0..5 {
-        if let Some(peer) = try_start(peer, upstreams).await {
+        if let Some(peer) = try_start(peer, rows, upstreams).await {
             return peer;
         }
     }
     panic!("{} did not start in five attempts", peer.name());
 }
 
-async fn try_start(peer: Party, upstreams: &[SocketAddr]) -> Option<Peer> {
+async fn try_start(peer: Party, rows: &[Row], upstreams: &[SocketAddr]) -> Option<Peer> {
     let folder = tempfile::tempdir().unwrap();
-    let listeners: Vec<_> = upstreams.iter().map(|_| TcpListener::bind(ANY).unwrap()).collect();
+    let listeners: Vec<_> = upstreams.iter().map(|_| bind()).collect();
     let fronts: Vec<_> = listeners.iter().map(|listener| listener.local_addr().unwrap()).collect();
     let (template, arguments) = match peer {
         Party::Nginx => (NGINX, ["-p", "{folder}", "-c", "{file}"]),
         _ => (HAPROXY, ["-q", "-db", "-f", "{file}"]),
     };
     let file = folder.path().join("configuration");
-    fs::write(&file, configuration(template, folder.path(), &fronts, upstreams)).unwrap();
+    fs::write(&file, configuration(template, folder.path(), rows, &fronts, upstreams)).unwrap();
     drop(listeners);
     let put = |argument: &str| {
         argument
@@ -69,27 +70,52 @@ async fn try_start(peer: Party, upstreams: &[SocketAddr]) -> Option<Peer> {
     let log = fs::File::create(folder.path().join("log")).unwrap();
     let mut command = Command::new(peer.name());
     command.args(arguments.map(put)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-    let last = *fronts.last().expect("a row");
     // From here on, dropping the peer ends its process.
     let mut peer = Peer { child: command.spawn().unwrap(), fronts, _folder: folder };
     let is_up = eventually("a peer that listens", async || {
+        // One that fails to bind a port may have bound the last one when it goes.
+        let mut open = true;
+        for front in &peer.fronts {
+            open &= tokio::net::TcpStream::connect(front).await.is_ok();
+        }
         let ended = peer.child.try_wait().unwrap().is_some();
-        let open = tokio::net::TcpStream::connect(last).await.is_ok();
         (ended || open).then_some(!ended)
     })
     .await;
     is_up.then_some(peer)
 }
 
+/// A port that is free now, and that no connection is given on its way out: those have higher ones.
+fn bind() -> TcpListener {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let nth = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(std::process::id().wrapping_mul(331));
+        let port = 10_000 + u16::try_from(nth % 20_000).expect("a port");
+        if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            return listener;
+        }
+    }
+}
+
 /// The template with its lines between `# each` and `# end` written out for every row.
-fn configuration(template: &str, folder: &Path, fronts: &[SocketAddr], upstreams: &[SocketAddr]) -> String {
+fn configuration(
+    template: &str,
+    folder: &Path,
+    rows: &[Row],
+    fronts: &[SocketAddr],
+    upstreams: &[SocketAddr],
+) -> String {
     let (before, rest) = template.split_once("# each\n").expect("where the rows begin");
     let (each, after) = rest.split_once("# end\n").expect("where the rows end");
-    let rows = fronts.iter().zip(upstreams).enumerate().map(|(number, (front, upstream))| {
-        each.replace("{number}", &number.to_string())
-            .replace("{front}", &front.to_string())
-            .replace("{upstream}", &upstream.to_string())
-    });
+    let rows =
+        rows.iter().zip(fronts).zip(upstreams).enumerate().map(|(number, ((row, front), upstream))| {
+            // HAProxy finds out by itself.
+            let protocol = if row.in_frames { " http2" } else { "" };
+            each.replace("{number}", &number.to_string())
+                .replace("{protocol}", protocol)
+                .replace("{front}", &front.to_string())
+                .replace("{upstream}", &upstream.to_string())
+        });
     let rows: String = rows.collect();
     [before, &rows, after].concat().replace("{folder}", folder.to_str().unwrap())
 }

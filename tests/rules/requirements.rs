@@ -98,7 +98,7 @@ fn sources(folder: &str) -> String {
 
 #[test]
 fn each_gap_is_caught() {
-    let rows = super::row::parse("[a-row] 9112 1\nSays.\n> x\n= 200\n");
+    let rows = super::row::parse("[a-row] 9112 1\nSays.\n> x\n= 200\n", false);
     let judge = |shown: &str| judge(&format!("| 9112 1 | words | {shown} |\n"), &rows, "fn a_test() {");
     assert!(judge("`a-row`").is_empty());
     assert!(judge("`a-row`, `a_test`").is_empty());
@@ -112,5 +112,5 @@ fn each_gap_is_caught() {
         assert_eq!(judge(shown).len(), n_problems, "{shown}");
     }
     assert!(row_problems(&rows).is_empty());
-    assert_eq!(row_problems(&super::row::parse("[a-b] 1\nSays.\n> x\n[a-b] 1\n= 200\n")).len(), 3);
+    assert_eq!(row_problems(&super::row::parse("[a-b] 1\nSays.\n> x\n[a-b] 1\n= 200\n", false)).len(), 3);
 }

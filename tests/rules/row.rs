@@ -1,4 +1,5 @@
-//! The table's rows: text blocks in `rows/*.txt`, whose form `rows/README.md` explains, as values. It knows no sockets.
+//! The table's rows: text blocks in `rows/*.txt` and, in HTTP/2's frames, `frames/*.txt`, as values. Their READMEs explain
+//! the form. It knows no sockets.
 
 use std::collections::BTreeSet;
 use std::{fs, path::Path};
@@ -19,6 +20,8 @@ pub(crate) struct Row {
     /// The RFC section, or the design's own rule, that decides the case.
     pub(crate) source: String,
     pub(crate) says: String,
+    /// The client's lines are frames, and not the bytes themselves.
+    pub(crate) in_frames: bool,
     pub(crate) client: Vec<Step>,
     /// What the upstream does with its first request, the second, ...; then it answers 200.
     pub(crate) upstream: Vec<Play>,
@@ -32,6 +35,8 @@ pub(crate) enum Step {
     Send(String),
     /// Waits until the upstream has closed a connection.
     AwaitClosed,
+    /// Waits until the upstream has the head of a request.
+    AwaitBegun,
     Expect(Line),
 }
 
@@ -80,7 +85,7 @@ impl Party {
 
     /// The party's name in Via.
     fn via(self) -> &'static str {
-        if self == Self::Agent { "cofferdam-test-cell-a" } else { "cofferdam-test" }
+        if self == Self::Agent { "cofferdam-test+cell-a" } else { "cofferdam-test" }
     }
 
     /// Puts this party's own words in a text's places, and writes repetitions out.
@@ -92,7 +97,10 @@ impl Party {
             let mut words = text[start + 8..end].splitn(2, ' ');
             let n: usize = words.next().and_then(|n| n.parse().ok()).expect("how often it is repeated");
             let part = words.next().expect("what is repeated").to_owned();
-            let whole: String = (0..n).map(|index| part.replace('#', &index.to_string())).collect();
+            let whole = match part.contains('#') {
+                true => (0..n).map(|index| part.replace('#', &index.to_string())).collect(),
+                false => part.repeat(n),
+            };
             text.replace_range(start..=end, &whole);
         }
         text
@@ -112,20 +120,24 @@ impl Line {
 
 /// Every row of the table, in the files' order.
 pub(crate) fn all() -> Vec<Row> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules/rows");
+    [folder("rows", false), folder("frames", true)].concat()
+}
+
+fn folder(name: &str, in_frames: bool) -> Vec<Row> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules").join(name);
     let entries =
         fs::read_dir(folder).expect("the folder of rows").map(|entry| entry.expect("an entry").path());
     let files: BTreeSet<_> = entries.filter(|path| path.extension().is_some_and(|it| it == "txt")).collect();
     let texts = files.iter().map(|path| fs::read_to_string(path).expect("a file of rows"));
-    texts.flat_map(|text| parse(&text)).collect()
+    texts.flat_map(|text| parse(&text, in_frames)).collect()
 }
 
 /// The rows of one file. Panics where a line has no meaning, since a line that is passed over would check nothing.
-pub(crate) fn parse(text: &str) -> Vec<Row> {
+pub(crate) fn parse(text: &str, in_frames: bool) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")) {
         if let Some((id, source)) = line.strip_prefix('[').and_then(|line| line.split_once("] ")) {
-            rows.push(Row { id: id.to_owned(), source: source.to_owned(), ..Row::default() });
+            rows.push(Row { id: id.to_owned(), source: source.to_owned(), in_frames, ..Row::default() });
             continue;
         }
         let row = rows.last_mut().expect("a row begins with its id in brackets");
@@ -139,10 +151,14 @@ impl Row {
     fn read_line(&mut self, mark: &str, rest: &str, line: &str) {
         match mark {
             ">" if rest == "!closed" => self.client.push(Step::AwaitClosed),
-            ">" => match self.client.last_mut() {
-                Some(Step::Send(sent)) => sent.push_str(&wire_line(rest)),
-                _ => self.client.push(Step::Send(wire_line(rest))),
-            },
+            ">" if rest == "!begun" => self.client.push(Step::AwaitBegun),
+            ">" => {
+                let line = if self.in_frames { format!("{rest}\n") } else { wire_line(rest) };
+                match self.client.last_mut() {
+                    Some(Step::Send(sent)) => sent.push_str(&line),
+                    _ => self.client.push(Step::Send(line)),
+                }
+            }
             "<" => self.upstream_line(rest),
             _ => match (of(mark.trim_end_matches(['=', '^'])), mark.chars().next_back()) {
                 (Some(of), Some('=')) => self.client.push(Step::Expect(Line { of, text: rest.to_owned() })),
@@ -188,7 +204,7 @@ fn wire_line(text: &str) -> String {
 }
 
 /// `\r`, `\n`, `\t`, `\0` and `\xHH` as the bytes that they stand for.
-fn unescape(text: &str) -> Vec<u8> {
+pub(crate) fn unescape(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -214,7 +230,7 @@ fn unescape(text: &str) -> Vec<u8> {
 fn a_row_is_read_as_it_is_written() {
     let text = "[a-b] 9112 6.3\nIt says\nthis.\n> GET / HTTP/1.1\n> @\n>\n> x\\x00\\\n= 200\nagent= -via\n< !early\n< A\n< --\n\
                 < !close\n^ none\n";
-    let rows = parse(text);
+    let rows = parse(text, false);
     let [row] = rows.as_slice() else { panic!("{rows:?}") };
     assert_eq!(
         (row.id.as_str(), row.source.as_str(), row.says.as_str()),

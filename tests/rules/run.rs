@@ -14,14 +14,13 @@ use super::wire::Message;
 use crate::support::within;
 
 /// How long anything is waited for. Whoever takes longer has not answered.
-const PATIENCE: Duration = Duration::from_secs(4);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
 
 /// What was other than expected, by row.
 pub(crate) type Seen = BTreeMap<String, Vec<String>>;
 
 /// A row under way.
 struct Run<'r> {
-    row: &'r Row,
     party: Party,
     upstream: &'r Upstream,
     stream: BufReader<TcpStream>,
@@ -38,17 +37,20 @@ pub(crate) async fn play(row: &Row, party: Party, to: SocketAddr, upstream: &Ups
     stream.set_nodelay(true).unwrap();
     let stream = BufReader::new(stream);
     let (answer, n_answers, n_received, differences) = (None, 0, None, Vec::new());
-    let mut run = Run { row, party, upstream, stream, answer, n_answers, n_received, differences };
+    let mut run = Run { party, upstream, stream, answer, n_answers, n_received, differences };
     for step in &row.client {
         match step {
             // Who refuses early may close before all is sent.
             Step::Send(text) => drop(timeout(PATIENCE, run.stream.write_all(&party.bytes(text))).await),
             Step::AwaitClosed => within("a close of the upstream's", upstream.closed()).await,
+            Step::AwaitBegun => upstream.begun().await,
             Step::Expect(line) if line.is_of(party) => run.expect(line).await,
             Step::Expect(_) => {}
         }
     }
-    run.check_received().await;
+    let n_begun = run.n_received.unwrap_or(upstream.n_begun());
+    run.differences.extend(check_received(row, party, upstream, n_begun).await);
+    run.differences.dedup();
     run.differences
 }
 
@@ -120,40 +122,44 @@ impl Run<'_> {
             Some(_) => {}
         }
     }
+}
 
-    /// What the upstream has: `none`, `2 requests`, `1 connection`, `--` for the next request, its first line, or what is
-    /// said of a message.
-    async fn check_received(&mut self) {
-        let n_begun = self.n_received.unwrap_or(self.upstream.n_begun());
-        let received = self.upstream.received();
-        let mut nth = 0;
-        for line in self.row.received.iter().filter(|line| line.is_of(self.party)) {
-            let text = self.party.fill(&line.text);
-            let words: Vec<&str> = text.split(' ').collect();
-            let told = match words.as_slice() {
-                ["--"] => {
-                    nth += 1;
-                    continue;
+/// What the upstream has: `none`, `2 requests`, `1 connection`, `--` for the next request, its first line, or what is
+/// said of a message.
+pub(crate) async fn check_received(
+    row: &Row,
+    party: Party,
+    upstream: &Upstream,
+    n_begun: usize,
+) -> Vec<String> {
+    let received = upstream.received();
+    let mut differences = Vec::new();
+    let mut nth = 0;
+    for line in row.received.iter().filter(|line| line.is_of(party)) {
+        let text = party.fill(&line.text);
+        let words: Vec<&str> = text.split(' ').collect();
+        let told = match words.as_slice() {
+            ["--"] => {
+                nth += 1;
+                continue;
+            }
+            ["none"] => equal("requests", 0, n_begun),
+            [n, "requests"] => equal("requests", n.parse().unwrap(), n_begun),
+            [n, "connections"] => {
+                let mut numbers: Vec<_> = received.iter().take(n_begun).map(|(number, _)| *number).collect();
+                numbers.dedup();
+                equal("connections", n.parse().unwrap(), numbers.len())
+            }
+            _ => match upstream.nth(nth).await {
+                None => Err(format!("request {} is missing", nth + 1)),
+                Some(request) => {
+                    judge(&request, &text).map_err(|told| format!("request {}: {told}", nth + 1))
                 }
-                ["none"] => equal("requests", 0, n_begun),
-                [n, "requests"] => equal("requests", n.parse().unwrap(), n_begun),
-                [n, "connections"] => {
-                    let mut numbers: Vec<_> =
-                        received.iter().take(n_begun).map(|(number, _)| *number).collect();
-                    numbers.dedup();
-                    equal("connections", n.parse().unwrap(), numbers.len())
-                }
-                _ => match self.upstream.nth(nth).await {
-                    None => Err(format!("request {} is missing", nth + 1)),
-                    Some(request) => {
-                        judge(&request, &text).map_err(|told| format!("request {}: {told}", nth + 1))
-                    }
-                },
-            };
-            self.differences.extend(told.err().map(|told| format!("upstream: {told}")));
-        }
-        self.differences.dedup();
+            },
+        };
+        differences.extend(told.err().map(|told| format!("upstream: {told}")));
     }
+    differences
 }
 
 fn equal(what: &str, expected: usize, came: usize) -> Result<(), String> {
@@ -162,7 +168,7 @@ fn equal(what: &str, expected: usize, came: usize) -> Result<(), String> {
 
 /// What is said of a message: `body TEXT`, `line FIRST LINE`, `cut`, `name: value`, `-name`, or with `trailer ` before it
 /// the same of its trailers. A value may begin or end with a `*`.
-fn judge(message: &Message, text: &str) -> Result<(), String> {
+pub(crate) fn judge(message: &Message, text: &str) -> Result<(), String> {
     if let Some(body) = text.strip_prefix("body ") {
         let came = String::from_utf8_lossy(&message.body);
         let body = if body == "empty" { "" } else { body };

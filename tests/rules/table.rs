@@ -1,5 +1,6 @@
 //! The table's tests: every row on every party, and the three files against each other.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
@@ -8,7 +9,7 @@ use tokio::task::JoinSet;
 use super::row::{self, Party, Row};
 use super::run::{self, Seen};
 use super::upstream::Upstream;
-use super::{differences, ours, peers, requirements};
+use super::{converse, differences, ours, peers, requirements};
 
 /// How many rows are played at a time.
 const AT_A_TIME: usize = 16;
@@ -16,6 +17,13 @@ const AT_A_TIME: usize = 16;
 #[track_caller]
 fn assert_none(problems: &[String]) {
     assert!(problems.is_empty(), "\n  {}\n", problems.join("\n  "));
+}
+
+async fn play(row: &Row, party: Party, to: SocketAddr, upstream: &Upstream) -> Vec<String> {
+    match row.in_frames {
+        true => converse::play(row, party, to, upstream).await,
+        false => run::play(row, party, to, upstream).await,
+    }
 }
 
 async fn play_on_ours(party: Party) -> Seen {
@@ -29,11 +37,11 @@ async fn play_on_ours(party: Party) -> Seen {
             let differences = match party {
                 Party::Router => {
                     let router = ours::router(upstream.server.address);
-                    run::play(&row, party, router.data, &upstream).await
+                    play(&row, party, router.data, &upstream).await
                 }
                 _ => {
                     let (_agent, address) = ours::agent(upstream.server.address);
-                    run::play(&row, party, address, &upstream).await
+                    play(&row, party, address, &upstream).await
                 }
             };
             (row.id, differences)
@@ -42,21 +50,23 @@ async fn play_on_ours(party: Party) -> Seen {
     plays.join_all().await.into_iter().collect()
 }
 
-async fn play_on_peer(party: Party) -> Seen {
-    let rows: Vec<Row> = row::all();
+async fn play_on_peer(party: Party, rows: Vec<Row>, at_a_time: usize) -> Seen {
     let mut upstreams = Vec::new();
     for row in &rows {
         upstreams.push(Upstream::start(&row.upstream, party).await);
     }
     let addresses: Vec<_> = upstreams.iter().map(|upstream| upstream.server.address).collect();
-    let peer = Arc::new(peers::start(party, &addresses).await);
-    let places = Arc::new(Semaphore::new(AT_A_TIME));
+    if rows.is_empty() {
+        return Seen::new();
+    }
+    let peer = Arc::new(peers::start(party, &rows, &addresses).await);
+    let places = Arc::new(Semaphore::new(at_a_time));
     let mut plays = JoinSet::new();
     for ((row, upstream), front) in rows.into_iter().zip(upstreams).zip(peer.fronts.clone()) {
         let (places, peer) = (Arc::clone(&places), Arc::clone(&peer));
         plays.spawn(async move {
             let _place = places.acquire_owned().await.unwrap();
-            let differences = run::play(&row, party, front, &upstream).await;
+            let differences = play(&row, party, front, &upstream).await;
             drop(peer);
             (row.id, differences)
         });
@@ -101,7 +111,11 @@ async fn compare(peer: Party) {
     match peers::version(peer) {
         None => eprintln!("{} is not installed: nothing is compared with it", peer.name()),
         Some(version) => {
-            let problems = listed.compare(peer, &play_on_peer(peer).await);
+            let mut seen = play_on_peer(peer, row::all(), AT_A_TIME).await;
+            // Its clocks are short, and this machine may be busy: what is not as listed is played once more.
+            let again = row::all().into_iter().filter(|row| !listed.holds(peer, &row.id, &seen)).collect();
+            seen.extend(play_on_peer(peer, again, 1).await);
+            let problems = listed.compare(peer, &seen);
             if version == known {
                 assert_none(&problems);
             } else {

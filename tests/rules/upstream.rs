@@ -1,6 +1,5 @@
 //! The scripted upstream of one row: it says what the row says, and remembers what it received.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ pub(crate) struct Upstream {
 #[derive(Debug)]
 struct State {
     plays: Vec<(Vec<u8>, bool, Then)>,
-    n_begun: AtomicUsize,
+    n_begun: watch::Sender<usize>,
     n_ended: watch::Sender<usize>,
     has_closed: watch::Sender<bool>,
     /// With the number of the connection that each came by.
@@ -35,8 +34,8 @@ struct State {
 impl Upstream {
     pub(crate) async fn start(plays: &[Play], party: Party) -> Self {
         let plays = plays.iter().map(|play| (party.bytes(&play.bytes), play.early, play.then)).collect();
-        let (n_begun, has_closed) = (AtomicUsize::new(0), watch::Sender::new(false));
-        let n_ended = watch::Sender::new(0);
+        let (n_begun, n_ended, has_closed) =
+            (watch::Sender::new(0), watch::Sender::new(0), watch::Sender::new(false));
         let state = Arc::new(State { plays, n_begun, n_ended, has_closed, received: Mutex::default() });
         let serving = Arc::clone(&state);
         let server = Scripted::raw(move |stream, number| {
@@ -66,7 +65,13 @@ impl Upstream {
 
     /// How many requests have begun, read to their end or not.
     pub(crate) fn n_begun(&self) -> usize {
-        self.state.n_begun.load(Ordering::SeqCst)
+        *self.state.n_begun.borrow()
+    }
+
+    /// Waits for the head of a request. Who never sends one is found out by what else is expected.
+    pub(crate) async fn begun(&self) {
+        let mut begun = self.state.n_begun.subscribe();
+        let _ = tokio::time::timeout(Duration::from_secs(2), begun.wait_for(|n_begun| *n_begun > 0)).await;
     }
 
     /// Waits until one connection has been closed from this side.
@@ -79,7 +84,8 @@ impl State {
     async fn serve(&self, stream: TcpStream, number: usize) -> std::io::Result<()> {
         let mut stream = BufReader::new(stream);
         while let Some(head) = read_head(&mut stream).await? {
-            let nth = self.n_begun.fetch_add(1, Ordering::SeqCst);
+            let nth = *self.n_begun.borrow();
+            self.n_begun.send_modify(|n_begun| *n_begun += 1);
             let (bytes, early, then) = self
                 .plays
                 .get(nth)
@@ -90,8 +96,11 @@ impl State {
             let framing = head.request_framing();
             let message = Message::with_body(head, framing, &mut stream).await;
             let whole = message.whole;
-            self.received.lock().unwrap().push((number, message));
-            self.n_ended.send_modify(|n_ended| *n_ended += 1);
+            // The question whether a connection is open is no request of the row's.
+            if message.head.second_word() != "/probe" {
+                self.received.lock().unwrap().push((number, message));
+                self.n_ended.send_modify(|n_ended| *n_ended += 1);
+            }
             if !whole {
                 return Ok(());
             }

@@ -63,7 +63,7 @@ cell: { max_in_flight: 1, classes: { default: { queue: 1, max_wait: 60s } } }
     let compartments = Compartments::new(gate::layout(&fleet.cell).unwrap());
     let classes = fleet.cell.classes.iter().map(|class| &class.name);
     let cell = Cell {
-        via: Via::new("cofferdam-test-cell-a").unwrap(),
+        via: Via::new("cofferdam-test+cell-a").unwrap(),
         metrics: Metrics::register(&mut Registry::default(), classes),
         classifier: Classifier::new(Arc::new(fleet), Arc::new(Routers::new(Trusted::loopback()))),
         compartments: compartments.clone(),

@@ -88,7 +88,7 @@ async fn a_cells_id_in_anothers_via_is_no_loop() {
     let cell = TestCell::start(backend.address, SECTIONS);
     let request = cell.get("acme", "/fields").header("via", "1.1 cell-a, 1.1 cofferdam-test");
     let fields = seen_by_backend(request).await;
-    assert_eq!(fields["via"], "1.1 cell-a, 1.1 cofferdam-test, 1.1 cofferdam-test-cell-a");
+    assert_eq!(fields["via"], "1.1 cell-a, 1.1 cofferdam-test, 1.1 cofferdam-test+cell-a");
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn hop_by_hop_fields_end_here_and_a_client_nominates_none_of_ours_away() {
     assert_eq!(fields["cofferdam-tenant"], "acme");
     assert_eq!(fields["cofferdam-class"], "default");
     assert_eq!(fields["x-kept"], "1");
-    assert_eq!(fields["via"], "1.1 cofferdam-test-cell-a");
+    assert_eq!(fields["via"], "1.1 cofferdam-test+cell-a");
     for gone in ["x-private", "te", "cofferdam-surprise"] {
         assert_eq!(fields.get(gone), None, "{gone}");
     }
@@ -152,7 +152,7 @@ async fn every_answer_carries_the_load_report() {
         (cell.get("acme", "/missing"), 404),
         (cell.get("{}", "/"), 400),
         (trace.header("cofferdam-tenant", "acme"), 405),
-        (cell.get("acme", "/").header("via", "1.1 cofferdam-test-cell-a"), 508),
+        (cell.get("acme", "/").header("via", "1.1 cofferdam-test+cell-a"), 508),
     ] {
         let answer = request.send().await.unwrap();
         assert_eq!(answer.status(), status);

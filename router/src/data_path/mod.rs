@@ -92,7 +92,7 @@ impl DataPath {
         let class = identified.route.class;
         span.record("tenant", identified.tenant.as_str());
         span.record("class", snapshot.fleet.cell.classes[class.get()].name.as_str());
-        let body = ReplayBody::without(body, self.body, headers::is_internal);
+        let body = ReplayBody::without(body, head.version, self.body, headers::is_internal);
         let outgoing = match self.outgoing(head, &body, &identified, snapshot, peer) {
             Ok(outgoing) => outgoing,
             Err(rejection) => return closing.turn_away(rejection, &identified, &self.limits),

@@ -121,7 +121,9 @@ impl Closing<'_> {
                 let response = relay(response, &self.view.snapshot.via);
                 match tunnel::is_switch(&response) {
                     true => self.switch(response, held),
-                    false => response.map(|body| Guarded::new(Payload::Upstream(body), InFlight(Some(held)))),
+                    false => response
+                        .map(|body| Payload::Upstream(body, headers::is_internal))
+                        .map(|body| Guarded::new(body, InFlight(Some(held)))),
                 }
             }
             Err(rejection) => {

@@ -26,8 +26,12 @@ use crate::streams::{Spawner, Streams, Wait};
 /// The most streams that a client may have open at once.
 const MAX_STREAMS: u32 = 100;
 
-/// How much a client may send of one stream, and of all together, before it was read.
-const WINDOWS: (u32, u32) = (64 * 1024, 1024 * 1024);
+/// How much a client may send of one stream before it was read.
+const STREAM_WINDOW: u32 = 64 * 1024;
+
+/// How much a client may send of all streams together: what each of them may, since uploads that nobody reads would
+/// otherwise hold up others that share their connection, and a balancer in front puts many clients on one.
+const CONNECTION_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
 
 /// How much of one stream's answer waits for the client to take it; what is more stays with the cell.
 const MAX_SEND_BUFFER: usize = 64 * 1024;
@@ -73,8 +77,8 @@ fn builder(limits: ServeLimits, streams: &Arc<Streams>) -> http2::Builder<Spawne
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)
-        .initial_stream_window_size(WINDOWS.0)
-        .initial_connection_window_size(WINDOWS.1)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buf_size(MAX_SEND_BUFFER)
         .max_header_list_size(MAX_HEADER_LIST)
         // A client that has gone without a word holds what its requests hold: silence is asked whether it lives.
@@ -90,9 +94,10 @@ async fn answer<S: Service>(
 ) -> Response<StreamBody<S::Body>> {
     let fields = request.headers_mut();
     if fields.len() > MAX_FIELDS {
-        let mut response = Response::new(StreamBody(None));
-        *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        return response;
+        return refusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    }
+    if fields.values().any(has_edges) {
+        return refusal(StatusCode::BAD_REQUEST);
     }
     join_cookies(fields);
     let is_head = *request.method() == Method::HEAD;
@@ -107,6 +112,17 @@ async fn answer<S: Service>(
         response.headers_mut().entry(CONTENT_LENGTH).or_insert(length.into());
     }
     response.map(|_| StreamBody(None))
+}
+
+fn refusal<B>(status: StatusCode) -> Response<StreamBody<B>> {
+    let mut response = Response::new(StreamBody(None));
+    *response.status_mut() = status;
+    response
+}
+
+/// White space around a value makes a request malformed (RFC 9113 section 8.2.1), which h2 does not look for.
+fn has_edges(value: &HeaderValue) -> bool {
+    matches!(value.as_bytes(), [b' ' | b'\t', ..] | [.., b' ' | b'\t'])
 }
 
 /// Cookies may come in crumbs, which are one field outside of HTTP/2 (RFC 9113 section 8.2.3).

@@ -4,16 +4,18 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::HeaderName;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 
+use crate::fields;
 use crate::upstream::{UpstreamBody, UpstreamBodyError};
 
 /// What a body's bytes come from.
 #[derive(Debug)]
 pub enum Payload {
-    /// An upstream, streamed.
-    Upstream(UpstreamBody),
+    /// An upstream, streamed. Trailers for which the function answers true are dropped.
+    Upstream(UpstreamBody, fn(&HeaderName) -> bool),
     /// This process.
     Whole(Full<Bytes>),
 }
@@ -39,22 +41,38 @@ impl Body for Payload {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UpstreamBodyError>>> {
         match self.get_mut() {
-            Self::Upstream(body) => Pin::new(body).poll_frame(cx),
+            Self::Upstream(body, internal) => {
+                Pin::new(body).poll_frame(cx).map_ok(|frame| without(frame, *internal))
+            }
             Self::Whole(body) => Pin::new(body).poll_frame(cx).map_err(|never| match never {}),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Self::Upstream(body) => body.is_end_stream(),
+            Self::Upstream(body, _) => body.is_end_stream(),
             Self::Whole(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Upstream(body) => body.size_hint(),
+            Self::Upstream(body, _) => body.size_hint(),
             Self::Whole(body) => body.size_hint(),
         }
+    }
+}
+
+/// HTTP/1.1 sends no trailer that was not announced, and what is announced was looked at; HTTP/2 sends all.
+fn without(frame: Frame<Bytes>, internal: fn(&HeaderName) -> bool) -> Frame<Bytes> {
+    if frame.is_data() {
+        return frame;
+    }
+    match frame.into_trailers() {
+        Ok(mut trailers) => {
+            fields::strip_where(&mut trailers, internal);
+            Frame::trailers(trailers)
+        }
+        Err(frame) => frame,
     }
 }

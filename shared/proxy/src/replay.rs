@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, Version};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
@@ -38,6 +38,9 @@ pub enum BodyError {
     /// The client's connection failed.
     #[error("request body could not be read")]
     Read(#[source] BoxError),
+    /// The client gave its stream up.
+    #[error("request body was cancelled")]
+    Cancelled,
     /// A part of the body that an earlier attempt read is not kept, or a later attempt has begun.
     #[error("request body can not be replayed")]
     Spent,
@@ -77,6 +80,8 @@ struct Source<B> {
     trailers: Option<HeaderMap>,
     /// Which trailers are dropped.
     internal: fn(&HeaderName) -> bool,
+    /// Without a word of the body's own that it has ended, it was broken off.
+    says_its_end: bool,
     ended: bool,
     /// The number of the attempt that may read: the latest.
     turn: u32,
@@ -102,11 +107,11 @@ impl<B> Clone for ReplayBody<B> {
 impl<B: Body> ReplayBody<B> {
     /// Takes over `body`.
     pub fn new(body: B, limits: BodyLimits) -> Self {
-        Self::without(body, limits, |_| false)
+        Self::without(body, Version::HTTP_11, limits, |_| false)
     }
 
-    /// Takes over `body`, and drops every trailer for which `internal` answers true.
-    pub fn without(body: B, limits: BodyLimits, internal: fn(&HeaderName) -> bool) -> Self {
+    /// Takes over `body`, which came in `version`, and drops every trailer for which `internal` answers true.
+    pub fn without(body: B, version: Version, limits: BodyLimits, internal: fn(&HeaderName) -> bool) -> Self {
         if body.is_end_stream() {
             return Self { shared: None };
         }
@@ -119,6 +124,9 @@ impl<B: Body> ReplayBody<B> {
             replayable: true,
             trailers: None,
             internal,
+            // hyper takes a reset with NO_ERROR for the end of a body of HTTP/2: half an upload would go on as
+            // a whole one.
+            says_its_end: version == Version::HTTP_2,
             ended: false,
             turn: 0,
         };
@@ -202,6 +210,9 @@ where
             };
             self.timer = None;
             match frame {
+                None if self.says_its_end && !self.body.is_end_stream() => {
+                    return Poll::Ready(Some(Err(BodyError::Cancelled)));
+                }
                 None => self.ended = true,
                 Some(Err(error)) => return Poll::Ready(Some(Err(BodyError::Read(error.into())))),
                 Some(Ok(frame)) => match frame.into_data() {

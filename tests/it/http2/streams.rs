@@ -19,6 +19,12 @@ use crate::support::message::read_head;
 use crate::support::routers::{TestRouter, settings};
 use crate::support::scripted::{Play, Scripted, ok};
 
+/// A router that lets a tenant have more in flight than a connection has streams.
+fn wide(cell: &Scripted) -> TestRouter {
+    let plan = "plans: { wide: { sustained: 1000/s, burst: 1000, max_in_flight: 1000 } }\ntenant: { unknown: wide }\n";
+    TestRouter::start(&alone(cell.address, plan))
+}
+
 #[tokio::test]
 async fn a_hundred_streams_are_open_at_once_and_the_next_waits_for_room() {
     let cell = Scripted::start(|seen| match seen.head.second_word() {
@@ -26,8 +32,7 @@ async fn a_hundred_streams_are_open_at_once_and_the_next_waits_for_room() {
         _ => Play::Answer(ok("fast")),
     })
     .await;
-    let plan = "plans: { wide: { sustained: 1000/s, burst: 1000, max_in_flight: 1000 } }\ntenant: { unknown: wide }\n";
-    let router = TestRouter::start(&alone(cell.address, plan));
+    let router = wide(&cell);
     let mut client = Client::connect(router.data).await;
     assert_eq!(client.ask(get("/", "acme")).await.unwrap().status(), 200);
     let mut open = Vec::new();
@@ -148,14 +153,16 @@ async fn uploads_that_their_cell_does_not_read_leave_room_for_others() {
         let _ = stream.write_all(&ok("fast")).await;
     })
     .await;
-    let router = before(&cell);
+    let router = wide(&cell);
     let mut client = Client::connect(router.data).await;
-    // The connection's window is that of fifteen streams and one more.
-    for _ in 0..8 {
+    // The connection's window is that of all the streams that it may have.
+    let body = Bytes::from(vec![b'x'; 1 << 20]);
+    for _ in 0..99 {
         let (_answer, mut stream) = client.begin(request(Method::POST, "/stuck", "acme"), false).await;
-        tokio::spawn(async move { send(&mut stream, vec![b'x'; 9 << 20].into(), true).await });
+        let body = body.clone();
+        tokio::spawn(async move { send(&mut stream, body, true).await });
     }
-    router.in_flight(8).await;
+    router.in_flight(99).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let (answer, mut stream) = client.begin(request(Method::POST, "/", "acme"), false).await;
     send(&mut stream, Bytes::from_static(b"small"), true).await.unwrap();

@@ -14,6 +14,7 @@ use crate::{LIMITS, Server, rest, start, start_with};
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The kinds of frames that are looked for.
+const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
@@ -73,7 +74,7 @@ async fn a_preface_in_pieces_is_one_and_the_settings_say_the_bounds() {
         .collect();
     assert_eq!(said, [(3, 100), (4, 64 << 10), (6, 16 << 10)]);
     let more = next(&mut client, WINDOW_UPDATE).await.unwrap();
-    assert_eq!(u32::from_be_bytes(more.try_into().unwrap()), (1 << 20) - 65_535);
+    assert_eq!(u32::from_be_bytes(more.try_into().unwrap()), 100 * (64 << 10) - 65_535);
 }
 
 #[tokio::test]
@@ -184,4 +185,36 @@ async fn resets_without_an_end_end_the_connection() {
     let calm = [0, 0, 0, u8::try_from(u32::from(Reason::ENHANCE_YOUR_CALM)).unwrap()];
     assert!(answers.windows(4).any(|bytes| bytes == calm), "it says why");
     server.holds(0).await;
+}
+
+#[tokio::test]
+async fn more_than_a_streams_window_is_an_error_of_its_flow() {
+    let server = start_with(crate::ServeLimits { stall: Duration::from_secs(60), ..LIMITS });
+    let mut client = hello(&server).await;
+    let request =
+        head(&[(":method", "POST"), (":scheme", "http"), (":path", "/unread"), (":authority", "a")]);
+    // The windows count once they are acknowledged.
+    next(&mut client, SETTINGS).await.unwrap();
+    client.write_all(&[frame(SETTINGS, 1, 0, &[]), frame(HEADERS, 4, 1, &request)].concat()).await.unwrap();
+    // Just what fits is no error.
+    for _ in 0..4 {
+        client.write_all(&frame(DATA, 0, 1, &[b'x'; 16 << 10])).await.unwrap();
+    }
+    client.write_all(&frame(PING, 0, 0, b"12345678")).await.unwrap();
+    assert_eq!(next(&mut client, PING).await.unwrap(), b"12345678");
+    client.write_all(&frame(DATA, 0, 1, b"x")).await.unwrap();
+    assert_eq!(next(&mut client, RST_STREAM).await.unwrap(), [0, 0, 0, 3]);
+}
+
+#[tokio::test]
+async fn pings_are_read_no_faster_than_their_answers_are_taken() {
+    let server = start_with(crate::ServeLimits { stall: Duration::from_secs(60), ..LIMITS });
+    let mut client = hello(&server).await;
+    let pings = frame(PING, 0, 0, b"12345678").repeat(4096);
+    let mut n_sent = 0;
+    // The answers are not read: once the sockets are full, nothing more is taken, and so nothing more is kept.
+    while let Ok(Ok(written)) = timeout(Duration::from_secs(1), client.write(&pings)).await {
+        n_sent += written;
+        assert!(n_sent < 256 << 20, "{n_sent} bytes of pings were taken");
+    }
 }

@@ -76,7 +76,7 @@ impl Body for Frames {
 }
 
 /// Answers without a look at the request's body: `/large` with 64 MiB, `/never` with a body that does not come, anything
-/// else with a refusal.
+/// else with a refusal. `/unread` keeps the request's body and does not answer.
 #[derive(Clone, Default)]
 struct Refuse {
     n_held: Arc<AtomicUsize>,
@@ -96,6 +96,10 @@ impl Service for Refuse {
 
     async fn call(&self, _peer: SocketAddr, request: Request<Incoming>) -> Response<Self::Body> {
         let body = match request.uri().path() {
+            "/unread" => {
+                let _kept = request;
+                std::future::pending().await
+            }
             "/large" => Frames::Large(1024),
             "/never" => Frames::Never,
             _ => Frames::Refusal(false),

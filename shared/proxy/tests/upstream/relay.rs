@@ -53,7 +53,7 @@ impl Service for Relay {
         match self.forward(request).await {
             Ok(mut response) => {
                 strip_hop_by_hop(response.headers_mut());
-                response.map(Payload::Upstream)
+                response.map(|body| Payload::Upstream(body, |_| false))
             }
             Err(fault) => {
                 let mut response = Response::new(Payload::from(Bytes::from(fault.to_string())));

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
 use cofferdam_agent::{Agent, Backend, Listeners, Running, Settings};
 use cofferdam_fleet::{Fleet, FleetError, Loaded, Problem, Trusted, did_you_mean};
 use cofferdam_model::CellId;
-use cofferdam_proxy::{listen, workers};
+use cofferdam_proxy::handover::Named;
+use cofferdam_proxy::workers;
 
 use crate::process::{self, ProcessArgs, Signals, Told};
+use crate::sockets::{self, SocketArgs, Succession, Wanted};
 
 /// Run the agent of one cell: its bulkheads, in front of its backend
 #[derive(Debug, clap::Args)]
@@ -67,14 +68,22 @@ pub(crate) struct CellArgs {
     /// How long what is in flight may take after that
     #[arg(long, env = "COFFERDAM_DRAIN_DEADLINE", default_value = "30s", value_parser = humantime::parse_duration)]
     drain_deadline: Duration,
+
+    #[command(flatten)]
+    sockets: SocketArgs,
+}
+
+/// An agent that serves, between the process that it follows and the one that follows it.
+pub(crate) struct Serving {
+    running: Running,
+    succession: Succession,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let loaded = args.cell.load()?;
-    args.process.run(async |mut signals| {
-        let running = args.cell.start(&loaded, args.backend.clone())?;
-        told_to_leave(&mut signals).await;
-        running.shutdown().await;
+    let passed = sockets::passed()?;
+    args.process.run(async move |mut signals| {
+        args.cell.start("agent", &loaded, args.backend, passed).await?.until_told(&mut signals).await;
         Ok(())
     })
 }
@@ -93,15 +102,21 @@ impl CellArgs {
         Err(FleetError::Problems { file: self.fleet.clone(), problems: vec![problem] })
     }
 
-    /// Logs what is odd about the fleet file, binds the listeners and starts the agent.
-    pub(crate) fn start(&self, loaded: &Loaded, backend: Backend) -> anyhow::Result<Running> {
+    /// Logs what is odd about the fleet file, opens the listeners and starts the agent.
+    pub(crate) async fn start(
+        &self,
+        role: &'static str,
+        loaded: &Loaded,
+        backend: Backend,
+        passed: Vec<Named>,
+    ) -> anyhow::Result<Serving> {
         process::warn(loaded, &self.fleet);
         let fleet = &loaded.fleet;
         let n_workers = self.workers.map_or_else(workers::default_count, NonZeroUsize::get);
-        let could_not = |address| format!("could not listen on {address}");
-        // The data port comes last: what clients can connect to lacks nothing else.
-        let probes = listen::one(self.probe_listen).with_context(|| could_not(self.probe_listen))?;
-        let data = listen::shared(self.listen, n_workers).with_context(|| could_not(self.listen))?;
+        let (data, probes) = (self.listen, self.probe_listen);
+        let wanted = Wanted { role, data, n_workers, admin: None, probes };
+        let sockets = self.sockets.open(&wanted, passed).await?;
+        let (data, probes) = (sockets.data, sockets.probes);
         tracing::info!(
             cell = %self.cell,
             listen = %data[0].local_addr()?,
@@ -113,18 +128,47 @@ impl CellArgs {
         );
         let settings = Settings {
             trusted_routers: self.trusted_routers.clone(),
+            workers: NonZeroUsize::new(n_workers),
             drain_grace: self.drain_grace,
             drain_deadline: self.drain_deadline,
             ..Settings::new(self.cell.clone(), backend)
         };
-        Ok(Agent::start(fleet, settings, Listeners { data, probes: Some(probes) })?)
+        let running = Agent::start(fleet, settings, Listeners { data, probes: Some(probes) })?;
+        // What is asked about readiness from now on has its answer, as the process before had.
+        running.settled().await;
+        let mut succession = sockets.succession;
+        if let Err(error) = succession.serving().await {
+            running.shutdown().await;
+            return Err(error);
+        }
+        Ok(Serving { running, succession })
+    }
+}
+
+impl Serving {
+    /// Serves until the process is told to leave, and leaves.
+    pub(crate) async fn until_told(mut self, signals: &mut Signals) {
+        loop {
+            match self.succession.next(signals).await {
+                Told::Reload => nothing_to_reload(),
+                Told::Leave => return self.running.shutdown().await,
+                Told::Followed => {
+                    tracing::info!("leaving: a successor serves");
+                    return self.running.hand_over().await;
+                }
+            }
+        }
     }
 }
 
 /// Waits until the process is told to leave. Cells read the fleet file once: what changes in it for them needs a new
 /// process.
 pub(crate) async fn told_to_leave(signals: &mut Signals) {
-    while signals.next().await != Told::Leave {
-        tracing::warn!("nothing to reload: the fleet file is read at the start alone");
+    while signals.next().await == Told::Reload {
+        nothing_to_reload();
     }
+}
+
+fn nothing_to_reload() {
+    tracing::warn!("nothing to reload: the fleet file is read at the start alone");
 }

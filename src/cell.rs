@@ -8,9 +8,10 @@ use cofferdam_agent::Backend;
 use cofferdam_proxy::listen;
 use cofferdam_proxy::workers::Workers;
 
-use crate::agent::{CellArgs, told_to_leave};
+use crate::agent::CellArgs;
 use crate::backend::{self, Sample};
 use crate::process::ProcessArgs;
+use crate::sockets;
 
 /// Run a whole cell in one process: its agent, and the sample backend behind it
 #[derive(Debug, clap::Args)]
@@ -28,12 +29,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let loaded = args.cell.load()?;
-    args.process.run(async |mut signals| {
+    let passed = sockets::passed()?;
+    args.process.run(async move |mut signals| {
         // Bound before the agent's own listeners, so that whoever finds the agent finds a whole cell.
         let backend = start_backend(Sample::new(args.cell.cell.as_str(), args.allow_poison))?;
-        let running = args.cell.start(&loaded, backend)?;
-        told_to_leave(&mut signals).await;
-        running.shutdown().await;
+        args.cell.start("cell", &loaded, backend, passed).await?.until_told(&mut signals).await;
         Ok(())
     })
 }

@@ -10,6 +10,7 @@ mod place;
 mod process;
 mod router;
 mod size;
+mod sockets;
 
 use std::process::ExitCode;
 

@@ -37,6 +37,8 @@ pub(crate) enum Told {
     Reload,
     /// Leave in good order.
     Leave,
+    /// The same, to a successor that serves already.
+    Followed,
 }
 
 /// Signals, and the end of standard input, as one stream of what the process is told.

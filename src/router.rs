@@ -1,16 +1,18 @@
 //! `cofferdam router`: flags, sockets and signals around the router crate.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
 use cofferdam_fleet::{Fleet, Loaded};
-use cofferdam_proxy::{listen, workers};
+use cofferdam_proxy::handover::Named;
+use cofferdam_proxy::workers;
 use cofferdam_router::{Listeners, Router, Settings};
 
 use crate::process::{self, ProcessArgs, Signals, Told};
+use crate::sockets::{self, SocketArgs, Wanted};
 
 /// Run a router: SIGHUP reloads the fleet file, SIGTERM drains
 #[derive(Debug, clap::Args)]
@@ -44,25 +46,29 @@ pub(crate) struct Args {
     drain_deadline: Duration,
 
     #[command(flatten)]
+    sockets: SocketArgs,
+
+    #[command(flatten)]
     process: ProcessArgs,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let loaded = Fleet::load(&args.fleet)?;
-    args.process.run(|signals| serve(&args, loaded, signals))
+    let passed = sockets::passed()?;
+    args.process.run(|signals| serve(&args, loaded, passed, signals))
 }
 
-async fn serve(args: &Args, loaded: Loaded, mut signals: Signals) -> anyhow::Result<()> {
+async fn serve(args: &Args, loaded: Loaded, passed: Vec<Named>, mut signals: Signals) -> anyhow::Result<()> {
     process::warn(&loaded, &args.fleet);
     let fleet = loaded.fleet;
     let n_workers = args.workers.map_or_else(workers::default_count, usize::from);
-    let bind = |address| listen::one(address).with_context(|| format!("could not listen on {address}"));
-    // The data port comes last: what clients can connect to lacks nothing else.
-    let (admin, probes) = (bind(args.admin)?, bind(args.probe_listen)?);
-    let data = listen::shared(args.listen, n_workers)
-        .with_context(|| format!("could not listen on {}", args.listen))?;
-    let listeners = Listeners { data, admin: Some(admin), probes: Some(probes) };
+    let (data, admin, probes) = (args.listen, Some(args.admin), args.probe_listen);
+    let wanted = Wanted { role: "router", data, n_workers, admin, probes };
+    let sockets = args.sockets.open(&wanted, passed).await?;
+    let mut succession = sockets.succession;
+    let listeners = Listeners { data: sockets.data, admin: sockets.admin, probes: Some(sockets.probes) };
     let settings = Settings {
+        workers: NonZeroUsize::new(n_workers),
         drain_grace: args.drain_grace,
         drain_deadline: args.drain_deadline,
         ..Settings::default()
@@ -70,12 +76,25 @@ async fn serve(args: &Args, loaded: Loaded, mut signals: Signals) -> anyhow::Res
     let (name, revision) = (fleet.name.clone(), fleet.revision);
     let router = Router::start(fleet, settings, listeners)?;
     tracing::info!(fleet = %name, %revision, listen = %args.listen, workers = n_workers, "router serves");
-    while signals.next().await == Told::Reload {
-        reload(&router, &args.fleet);
+    if let Err(error) = succession.serving().await {
+        router.shutdown().await;
+        return Err(error);
     }
-    tracing::info!("router drains");
-    router.shutdown().await;
-    Ok(())
+    loop {
+        match succession.next(&mut signals).await {
+            Told::Reload => reload(&router, &args.fleet),
+            Told::Leave => {
+                tracing::info!("router drains");
+                router.shutdown().await;
+                return Ok(());
+            }
+            Told::Followed => {
+                tracing::info!("router drains: a successor serves");
+                router.hand_over().await;
+                return Ok(());
+            }
+        }
+    }
 }
 
 /// A file that cannot be used changes nothing, and says why.

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io;
 use std::net::TcpListener;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,11 +12,13 @@ use cofferdam_bulkhead::{Compartments, LayoutError};
 use cofferdam_fleet::Fleet;
 use cofferdam_model::{CellId, FleetName};
 use cofferdam_proxy::drain::{Drain, Phase};
-use cofferdam_proxy::serve::serve;
+use cofferdam_proxy::listen;
+use cofferdam_proxy::serve::serve_each;
 use cofferdam_proxy::upstream::{Upstream, UpstreamLimits};
 use cofferdam_proxy::via::Via;
 use cofferdam_proxy::workers::Workers;
-use cofferdam_telemetry::probes::{self, Probes};
+use cofferdam_telemetry::aside::Aside;
+use cofferdam_telemetry::probes::Probes;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
 
@@ -35,7 +38,7 @@ pub struct Agent;
 /// Listeners that the caller has bound; all are non-blocking.
 #[derive(Debug)]
 pub struct Listeners {
-    /// One for each worker, on one port.
+    /// One for each worker, on one port. Workers and sockets may be more or fewer than each other.
     pub data: Vec<TcpListener>,
     /// Health, metrics and saturation.
     pub probes: Option<TcpListener>,
@@ -49,8 +52,11 @@ pub struct Running {
     compartments: Compartments,
     metrics: Arc<Metrics>,
     workers: Workers,
-    /// The probe listener and the watch over the backend.
+    health: Arc<Health>,
+    /// The watch over the backend.
     control: JoinSet<()>,
+    /// The probe listener.
+    aside: Aside,
 }
 
 /// Why an agent could not start.
@@ -71,7 +77,7 @@ pub enum StartError {
 }
 
 impl Agent {
-    /// Starts an agent: one worker thread for each data listener, and control tasks on the calling tokio runtime.
+    /// Starts an agent: its worker threads, and control tasks on the calling tokio runtime.
     pub fn start(fleet: &Fleet, settings: Settings, listeners: Listeners) -> Result<Running, StartError> {
         if !fleet.cells.iter().any(|cell| cell.id == settings.cell) {
             return Err(StartError::UnknownCell(settings.cell, fleet.name.clone()));
@@ -83,13 +89,16 @@ impl Agent {
         let routers = Arc::new(Routers::new(settings.trusted_routers.clone()));
         routers.register(&mut registry);
         let drain = Drain::default();
-        let mut control = JoinSet::new();
+        let (mut control, mut aside) = (JoinSet::new(), Aside::default());
         let health = watch_backend(&settings, &mut control);
         if let Some(listener) = listeners.probes {
             let saturation =
                 report::routes(settings.cell.clone(), compartments.clone(), Arc::clone(&routers));
-            let routes = Probes::new(registry, readiness(health, &drain)).routes().merge(saturation);
-            control.spawn(serve_probes(listener, routes));
+            let ready = readiness(Arc::clone(&health), &drain);
+            let routes = Probes::new(registry, ready).routes().merge(saturation);
+            // Who asks a process that follows another hears what that one would have said.
+            let looked = Arc::clone(&health);
+            aside.serve_after(async move { looked.seen().await }, listener, routes);
         }
         let cell = Arc::new(Cell {
             // No name of a fleet or a cell has a plus sign, so this is no other fleet's router and no other cell.
@@ -101,7 +110,7 @@ impl Agent {
         });
         let workers = start_workers(&settings, cell, listeners.data, &drain)?;
         let (grace, deadline) = (settings.drain_grace, settings.drain_deadline);
-        Ok(Running { drain, grace, deadline, compartments, metrics, workers, control })
+        Ok(Running { drain, grace, deadline, compartments, metrics, workers, health, control, aside })
     }
 }
 
@@ -115,11 +124,28 @@ impl Running {
     /// Leaves in good order: readiness turns; after the grace nothing new is let in and whoever waits for a place is
     /// refused, so that the router can turn to the other cell; what is in flight is finished, and cut at the deadline.
     pub async fn shutdown(self) {
-        let Self { drain, grace, deadline, compartments, metrics, workers, mut control } = self;
+        let (grace, deadline) = (self.grace, self.deadline);
         tracing::info!(?grace, ?deadline, "leaving");
-        drain.advance(Phase::Leaving);
+        self.drain.advance(Phase::Leaving);
         tokio::time::sleep(grace).await;
-        compartments.close();
+        self.compartments.close();
+        self.end().await;
+    }
+
+    /// Leaves to a successor that serves on the same sockets already: nothing is accepted any more, on any of them, and
+    /// readiness is the successor's to tell. Who waits for a place has it in its turn; at the deadline the rest is cut.
+    pub async fn hand_over(mut self) {
+        std::mem::take(&mut self.aside).hand_over().await;
+        self.end().await;
+    }
+
+    /// Waits until the backend was looked at once, so that readiness knows what it says.
+    pub async fn settled(&self) {
+        self.health.seen().await;
+    }
+
+    async fn end(self) {
+        let Self { drain, deadline, compartments, metrics, workers, mut control, aside: _aside, .. } = self;
         drain.advance(Phase::Draining);
         let mut ended = tokio::task::spawn_blocking(move || workers.join());
         if tokio::time::timeout(deadline, &mut ended).await.is_err() {
@@ -148,12 +174,6 @@ fn readiness(health: Arc<Health>, drain: &Drain) -> impl Fn() -> Result<(), Stri
     }
 }
 
-async fn serve_probes(listener: TcpListener, routes: axum::Router) {
-    if let Err(error) = probes::serve(listener, routes, std::future::pending()).await {
-        tracing::error!(%error, "probe listener failed");
-    }
-}
-
 fn start_workers(
     settings: &Settings,
     cell: Arc<Cell>,
@@ -166,16 +186,17 @@ fn start_workers(
     let places = cell.compartments.layout().max_in_flight() as usize;
     let max_connections = settings.upstream.max_connections.max(places);
     let upstream_limits = UpstreamLimits { max_connections, ..settings.upstream };
-    let worker = |listener| {
+    let worker = |listeners| {
         let upstream = Upstream::to(backend.clone(), upstream_limits);
         let load = Arc::new(LoadField::new(cell.compartments.clone()));
         let journey = Journey { cell: Arc::clone(&cell), upstream, load };
         let watch = drain.watch();
         async move {
-            if let Err(error) = serve(listener, limits, journey, watch).await {
+            if let Err(error) = serve_each(listeners, limits, journey, watch).await {
                 tracing::error!(%error, "data listener failed");
             }
         }
     };
-    Workers::start("agent", listeners.into_iter().map(worker).collect())
+    let n_workers = settings.workers.map_or(listeners.len(), NonZeroUsize::get);
+    Workers::start("agent", listen::deal(listeners, n_workers)?.into_iter().map(worker).collect())
 }

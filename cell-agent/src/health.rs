@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_proxy::upstream::{Address, ConnectFault};
-use parking_lot::Mutex;
+use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// What was last seen of the backend.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
-    seen: Mutex<Seen>,
+    seen: watch::Sender<Seen>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,16 +26,22 @@ enum Seen {
 impl Health {
     /// Whether the backend takes connections, or why not.
     pub(crate) fn ready(&self) -> Result<(), String> {
-        match &*self.seen.lock() {
+        match &*self.seen.borrow() {
             Seen::Taking => Ok(()),
             Seen::Nothing => Err("backend was not checked yet".to_owned()),
             Seen::Gone(why) => Err(format!("backend is gone: {why}")),
         }
     }
 
+    /// Waits until anything was seen.
+    pub(crate) async fn seen(&self) {
+        // The sender is at hand, so the wait has an end.
+        let _ = self.seen.subscribe().wait_for(|seen| *seen != Seen::Nothing).await;
+    }
+
     /// Notes what was seen, and logs what has changed.
     fn note(&self, backend: &Address, now: Seen) {
-        let before = std::mem::replace(&mut *self.seen.lock(), now.clone());
+        let before = self.seen.send_replace(now.clone());
         match (&before, &now) {
             (Seen::Taking | Seen::Nothing, Seen::Gone(why)) => {
                 tracing::warn!(%backend, why, "backend is gone");

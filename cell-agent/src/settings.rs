@@ -1,5 +1,6 @@
 //! What belongs to this one agent process, and so comes by flags and not by the fleet file.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use cofferdam_fleet::Trusted;
@@ -19,6 +20,8 @@ pub struct Settings {
     pub backend: Backend,
     /// The routers: peers whose word on class, attempt and remaining time counts.
     pub trusted_routers: Trusted,
+    /// How many workers serve; by default one for each data listener.
+    pub workers: Option<NonZeroUsize>,
     /// How long readiness is off before nothing new is accepted, so that routers can look away.
     pub drain_grace: Duration,
     /// How long what is in flight may still take after that.
@@ -40,6 +43,7 @@ impl Settings {
             cell,
             backend,
             trusted_routers: Trusted::loopback(),
+            workers: None,
             drain_grace: Duration::ZERO,
             drain_deadline: Duration::from_secs(30),
             serve: ServeLimits::default(),

@@ -2,15 +2,18 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use cofferdam_fleet::Fleet;
 use cofferdam_limits::{Clock, Embedded, Limits};
 use cofferdam_proxy::drain::{Drain, Phase, Watch};
-use cofferdam_proxy::serve::{ServeLimits, serve};
+use cofferdam_proxy::listen;
+use cofferdam_proxy::serve::{ServeLimits, serve_each};
 use cofferdam_proxy::workers::Workers;
-use cofferdam_telemetry::probes::{self, Probes};
+use cofferdam_telemetry::aside::Aside;
+use cofferdam_telemetry::probes::Probes;
 use cofferdam_telemetry::prometheus_client::registry::Registry;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
@@ -25,7 +28,7 @@ use crate::snapshot::{ReloadError, Snapshot};
 /// Sockets that the caller has bound, all non-blocking.
 #[derive(Debug)]
 pub struct Listeners {
-    /// One for each worker: client traffic.
+    /// Client traffic: one for each worker, on one port. Workers and sockets may be more or fewer than each other.
     pub data: Vec<TcpListener>,
     /// Operators' questions; keep it on loopback.
     pub admin: Option<TcpListener>,
@@ -54,12 +57,15 @@ pub struct Router {
     drain: Drain,
     settings: Settings,
     workers: Workers,
+    /// The prober.
     control: JoinSet<()>,
+    /// Admin and probes.
+    aside: Aside,
     data_address: SocketAddr,
 }
 
 impl Router {
-    /// Starts a worker for each data listener, and the control tasks on the current tokio runtime.
+    /// Starts the workers, and the control tasks on the current tokio runtime.
     ///
     /// # Errors
     ///
@@ -80,21 +86,21 @@ impl Router {
         let data_address =
             listeners.data.first().ok_or(io::ErrorKind::InvalidInput).map(TcpListener::local_addr);
         let data_address = data_address.map_err(io::Error::from)??;
-        let workers = listeners.data.into_iter().map(|listener| {
+        let n_workers = settings.workers.map_or(listeners.data.len(), NonZeroUsize::get);
+        let workers = listen::deal(listeners.data, n_workers)?.into_iter().map(|listeners| {
             let path = DataPath::new(Arc::clone(&snapshots), limits.clone(), metrics.clone(), &settings);
-            worker(listener, path, settings.serve, drain.watch())
+            worker(listeners, path, settings.serve, drain.watch())
         });
         let workers = Workers::start("data", workers.collect())?;
-        let mut control = JoinSet::new();
+        let (mut control, mut aside) = (JoinSet::new(), Aside::default());
         control.spawn(probe_for_ever(directory.clone(), settings.probe_every));
         let admin = Admin { snapshots: Arc::clone(&snapshots), limits, last_reload_error };
         let last_reload_error = Arc::clone(&admin.last_reload_error);
         if let Some(listener) = listeners.admin {
-            control.spawn(aside(listener, admin::routes(admin), drain.clone()));
+            aside.serve(listener, admin::routes(admin));
         }
         if let Some(listener) = listeners.probes {
-            let routes = Probes::new(registry, readiness(drain.clone())).routes();
-            control.spawn(aside(listener, routes, drain.clone()));
+            aside.serve(listener, Probes::new(registry, readiness(drain.clone())).routes());
         }
         Ok(Self {
             snapshots,
@@ -105,6 +111,7 @@ impl Router {
             settings,
             workers,
             control,
+            aside,
             data_address,
         })
     }
@@ -141,9 +148,20 @@ impl Router {
     }
 
     /// Leaves in good order: readiness turns; after the grace nothing new is accepted; at the deadline the rest is cut.
-    pub async fn shutdown(mut self) {
+    pub async fn shutdown(self) {
         self.drain.advance(Phase::Leaving);
         tokio::time::sleep(self.settings.drain_grace).await;
+        self.end().await;
+    }
+
+    /// Leaves to a successor that serves on the same sockets already: nothing is accepted any more, on any of them, and
+    /// readiness is the successor's to tell. At the deadline the rest is cut.
+    pub async fn hand_over(mut self) {
+        std::mem::take(&mut self.aside).hand_over().await;
+        self.end().await;
+    }
+
+    async fn end(mut self) {
         self.drain.advance(Phase::Draining);
         let workers = self.workers;
         let mut ended = tokio::task::spawn_blocking(|| workers.join());
@@ -159,18 +177,10 @@ impl Router {
     }
 }
 
-async fn worker(listener: TcpListener, path: DataPath, limits: ServeLimits, drain: Watch) {
-    if let Err(error) = serve(listener, limits, path, drain).await {
+/// One worker: it accepts from each of its listeners.
+async fn worker(listeners: Vec<TcpListener>, path: DataPath, limits: ServeLimits, drain: Watch) {
+    if let Err(error) = serve_each(listeners, limits, path, drain).await {
         tracing::error!(%error, "a worker could not serve");
-    }
-}
-
-/// Serves a listener beside the data path until the cut.
-async fn aside(listener: TcpListener, routes: axum::Router, drain: Drain) {
-    let mut watch = drain.watch();
-    if let Err(error) = probes::serve(listener, routes, async move { watch.reached(Phase::Cut).await }).await
-    {
-        tracing::error!(%error, "a control listener could not serve");
     }
 }
 

@@ -1,5 +1,6 @@
 //! What belongs to this one router process, and so comes by flags and not by the fleet file.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use cofferdam_proxy::replay::BodyLimits;
@@ -9,6 +10,8 @@ use cofferdam_proxy::upstream::UpstreamLimits;
 /// Settings of one router process.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// How many workers serve; by default one for each data listener.
+    pub workers: Option<NonZeroUsize>,
     /// How long readiness is off before nothing new is accepted, so that balancers can look away.
     pub drain_grace: Duration,
     /// How long what is in flight may still take after that.
@@ -26,6 +29,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            workers: None,
             drain_grace: Duration::ZERO,
             drain_deadline: Duration::from_secs(30),
             serve: ServeLimits::default(),

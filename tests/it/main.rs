@@ -22,6 +22,7 @@ mod placement;
 mod processes;
 mod regression;
 mod reload;
+mod restart;
 mod retry;
 mod routing;
 mod streaming;

@@ -5,6 +5,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod files;
+pub(crate) mod load;
 pub(crate) mod message;
 pub(crate) mod metrics;
 pub(crate) mod processes;

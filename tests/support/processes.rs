@@ -1,9 +1,11 @@
 //! Real processes of the command. None outlives its test: dropping one kills it, and its standard input closes even
 //! where the test is killed.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -18,7 +20,7 @@ const EXE: &str = env!("CARGO_BIN_EXE_cofferdam");
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
-    log: std::path::PathBuf,
+    log: PathBuf,
 }
 
 /// Runs the command to its end.
@@ -27,22 +29,37 @@ pub(crate) fn run(arguments: &[&str]) -> Output {
 }
 
 /// A port that was free a moment ago. Who uses it must be ready to find it taken.
-fn free_port() -> SocketAddr {
+pub(crate) fn free_port() -> SocketAddr {
     TcpListener::bind(ANY).unwrap().local_addr().unwrap()
 }
 
 impl Process {
     /// Starts the command; its log goes to a file of `folder`.
-    pub(crate) fn start(folder: &Path, name: &str, arguments: &[&str]) -> Self {
+    pub(crate) fn start(folder: &Path, name: &str, arguments: &[impl AsRef<OsStr>]) -> Self {
         let log = folder.join(format!("{name}.log"));
-        let child = Command::new(EXE)
-            .args(arguments)
-            .arg("--until-stdin-closes")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(File::create(&log).unwrap())
-            .spawn()
-            .unwrap();
+        let mut command = Command::new(EXE);
+        command.args(arguments).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
+        Self::spawn(command, log)
+    }
+
+    /// The same, with two sockets that are open already, passed as systemd passes them: clients' and probes'.
+    pub(crate) fn start_on(
+        folder: &Path,
+        name: &str,
+        arguments: &[impl AsRef<OsStr>],
+        sockets: [&dyn AsFd; 2],
+    ) -> Self {
+        let log = folder.join(format!("{name}.log"));
+        let script = "exec 3<&1 4<&2 1>/dev/null 2>\"$0\"\nLISTEN_PID=$$ exec \"$@\"";
+        let [data, probes] = sockets.map(|socket| socket.as_fd().try_clone_to_owned().unwrap());
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).arg(&log).arg(EXE).args(arguments);
+        command.envs([("LISTEN_FDS", "2"), ("LISTEN_FDNAMES", "data:probes")]).stdout(data).stderr(probes);
+        Self::spawn(command, log)
+    }
+
+    fn spawn(mut command: Command, log: PathBuf) -> Self {
+        let child = command.arg("--until-stdin-closes").stdin(Stdio::piped()).spawn().unwrap();
         Self { child, log }
     }
 
@@ -82,6 +99,8 @@ impl Drop for Process {
 pub(crate) struct RealFleet {
     pub(crate) folder: TempDir,
     pub(crate) router: Process,
+    /// The router's, its flags aside.
+    arguments: Vec<String>,
     pub(crate) cells: Vec<Process>,
     pub(crate) data: SocketAddr,
     pub(crate) admin: SocketAddr,
@@ -90,7 +109,7 @@ pub(crate) struct RealFleet {
 }
 
 impl RealFleet {
-    /// Starts `n_cells` cells and a router with these flags. `file` makes the fleet file of the cells' addresses.
+    /// Starts `n_cells` cells and a router with these flags, where `FOLDER` stands for the fleet's own. `file` makes the fleet file of the cells' addresses.
     pub(crate) async fn start(
         n_cells: usize,
         flags: &[&str],
@@ -137,10 +156,17 @@ impl RealFleet {
         let (data, admin, probes) = (free_port(), free_port(), free_port());
         let texts = [data, admin, probes].map(|address| address.to_string());
         let arguments = ["router", "--fleet", path, "--listen", &texts[0], "--admin", &texts[1]];
-        let arguments = [&arguments[..], &["--probe-listen", &texts[2]], flags].concat();
-        let mut router = Process::start(folder.path(), "router", &arguments);
+        let arguments = [&arguments[..], &["--probe-listen", &texts[2]]].concat();
+        let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
+        let mut router = Process::start(folder.path(), "router", &with(&arguments, folder.path(), flags));
         ready(&mut router, probes).await?;
-        Some(Self { folder, router, cells, data, admin, probes, addresses })
+        Some(Self { folder, router, arguments, cells, data, admin, probes, addresses })
+    }
+
+    /// Starts another router with the first one's addresses, and these flags.
+    pub(crate) fn start_successor(&self, name: &str, flags: &[&str]) -> Process {
+        let folder = self.folder.path();
+        Process::start(folder, name, &with(&self.arguments, folder, flags))
     }
 
     /// Starts another router at the first one's data port, with everything else of its own.
@@ -158,8 +184,14 @@ impl RealFleet {
     }
 }
 
+/// Arguments, and flags in which `FOLDER` is replaced.
+fn with(arguments: &[String], folder: &Path, flags: &[&str]) -> Vec<String> {
+    let flags = flags.iter().map(|flag| flag.replace("FOLDER", folder.to_str().unwrap()));
+    arguments.iter().cloned().chain(flags).collect()
+}
+
 /// Waits until a process is ready; `None` where it ended instead.
-async fn ready(process: &mut Process, probes: SocketAddr) -> Option<()> {
+pub(crate) async fn ready(process: &mut Process, probes: SocketAddr) -> Option<()> {
     eventually("a process that is ready", async || {
         if process.ended().is_some() {
             return Some(None);

@@ -26,6 +26,10 @@ use crate::tunnel::{self, Tunnel};
 /// How long a head that has begun may still take once the process drains.
 const DRAIN_HEAD: Duration = Duration::from_secs(1);
 
+/// How long a client that is silent when the process drains keeps its connection: its next request may be on its way,
+/// and then it is answered. Which request comes first and which close, HTTP/1.1 cannot tell (RFC 9112 section 9.6).
+pub(crate) const DRAIN_IDLE: Duration = Duration::from_secs(1);
+
 /// How long, and for how many bytes, a closed connection is read on.
 const LINGER: (Duration, usize) = (Duration::from_secs(1), 256 * 1024);
 
@@ -92,7 +96,12 @@ impl Turn {
         Answering(Arc::clone(self))
     }
 
-    /// Heads that have begun have little time from now on.
+    /// Whether a request is being answered.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed)
+    }
+
+    /// Heads that have begun have little time from now on, and each answer is the last.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
     }
@@ -140,6 +149,11 @@ impl Answering {
             return;
         }
         *self.0.tunnel.lock() = tunnel;
+    }
+
+    /// Whether the connection ends with this answer.
+    pub(crate) fn is_last(&self) -> bool {
+        self.0.draining.load(Ordering::Relaxed)
     }
 }
 

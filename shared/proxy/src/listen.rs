@@ -34,6 +34,21 @@ pub fn shared(address: SocketAddr, n: usize) -> io::Result<Vec<TcpListener>> {
     Ok(listeners)
 }
 
+/// Sockets dealt out to `n` workers, each at least one, and no socket to nobody: what nobody accepts from would keep its
+/// queue for ever. Where there are more workers than sockets, several accept from the same one; where there are fewer,
+/// some have several.
+pub fn deal(sockets: Vec<TcpListener>, n: usize) -> io::Result<Vec<Vec<TcpListener>>> {
+    let mut hands: Vec<Vec<TcpListener>> = (0..n).map(|_| Vec::new()).collect();
+    for (at, hand) in hands.iter_mut().enumerate().skip(sockets.len()) {
+        let shared = sockets.get(at % sockets.len().max(1)).map(TcpListener::try_clone);
+        hand.extend(shared.transpose()?);
+    }
+    for (at, socket) in sockets.into_iter().enumerate() {
+        hands[at % n].push(socket);
+    }
+    Ok(hands)
+}
+
 /// A Unix socket at `path`, ready for a tokio runtime (non-blocking). A socket's file that nobody listens on any more, as
 /// a process that was killed leaves it, makes way; a file of another kind does not.
 pub fn unix(path: &Path) -> io::Result<UnixListener> {
@@ -81,6 +96,16 @@ mod tests {
         assert_eq!(shared[0].local_addr().unwrap(), shared[1].local_addr().unwrap());
         let lone = one(any).unwrap();
         assert!(one(lone.local_addr().unwrap()).is_err());
+    }
+
+    #[test]
+    fn every_worker_has_a_socket_and_every_socket_a_worker() {
+        for (n_sockets, n_workers, dealt) in [(1, 3, [1, 1, 1].as_slice()), (3, 2, &[2, 1]), (2, 2, &[1, 1])]
+        {
+            let sockets = shared(SocketAddr::from(([127, 0, 0, 1], 0)), n_sockets).unwrap();
+            let hands = deal(sockets, n_workers).unwrap();
+            assert_eq!(hands.iter().map(Vec::len).collect::<Vec<_>>(), dealt);
+        }
     }
 
     #[test]

@@ -10,15 +10,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Version;
+use http::header::CONNECTION;
+use http::{HeaderValue, Version};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
-use crate::client::{ClientStream, ClientTimes, Turn};
+use crate::client::{ClientStream, ClientTimes, DRAIN_IDLE, Turn};
 use crate::drain::{Phase, Watch};
 use crate::guard::Guarded;
 use crate::http2;
@@ -64,6 +66,23 @@ pub async fn serve<S: Service>(
     Ok(())
 }
 
+/// The same for each of `listeners`, in one worker; its limits are those of each.
+pub async fn serve_each<S: Service>(
+    mut listeners: Vec<std::net::TcpListener>,
+    limits: ServeLimits,
+    service: S,
+    drain: Watch,
+) -> io::Result<()> {
+    let mut others = JoinSet::new();
+    for listener in listeners.drain(1.min(listeners.len())..) {
+        others.spawn(serve(listener, limits, service.clone(), drain.clone()));
+    }
+    for listener in listeners {
+        serve(listener, limits, service.clone(), drain.clone()).await?;
+    }
+    others.join_all().await.into_iter().collect()
+}
+
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
@@ -83,7 +102,7 @@ async fn connection<S: Service>(
 ) {
     let protocol = tokio::select! {
         protocol = timeout(limits.idle, sniff::protocol(&stream)) => protocol,
-        () = drain.reached(Phase::Draining) => Ok(Ok(Protocol::Http1)),
+        () = silent_through(&mut drain) => return,
     };
     let Ok(Ok(protocol)) = protocol else { return };
     let turn = Arc::new(Turn::default());
@@ -106,6 +125,19 @@ async fn connection<S: Service>(
     }
 }
 
+/// Ready once the process has drained for as long as a silent client may take to send what it has begun to.
+async fn silent_through(drain: &mut Watch) {
+    drain.reached(Phase::Draining).await;
+    sleep(DRAIN_IDLE).await;
+}
+
+/// Who is between two requests may be sending one: it is told with the answer, and closed on only where none is due.
+async fn last_moment(turn: &Turn) {
+    if !turn.is_busy() {
+        Box::pin(sleep(DRAIN_IDLE)).await;
+    }
+}
+
 /// Answers request after request of HTTP/1.1, until the client or the drain ends the connection, or a tunnel takes it.
 async fn converse<S: Service>(
     stream: ClientStream,
@@ -124,27 +156,37 @@ async fn converse<S: Service>(
             if tunnel::is_switch(&response) {
                 answering.switch(&mut response);
             }
+            if answering.is_last() {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             Ok::<_, Infallible>(response.map(|body| Guarded::new(body, answering)))
         }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(limits.idle).max_header_size(limits.max_head_bytes);
     let mut connection = builder.serve_connection(TokioIo::new(stream), answer);
-    let ended = tokio::select! {
+    // Leaving takes three steps: every answer says that it is the last, then the connection is closed on, then cut.
+    let mut ended = tokio::select! {
         ended = &mut connection => Some(ended),
         () = drain.reached(Phase::Draining) => None,
     };
-    match ended {
-        Some(ended) => ended?,
-        None => {
-            turn.drain();
-            Pin::new(&mut connection).graceful_shutdown();
-            tokio::select! {
-                ended = &mut connection => ended?,
-                () = drain.reached(Phase::Cut) => return Ok(()),
-            }
-        }
+    if ended.is_none() {
+        turn.drain();
+        ended = tokio::select! {
+            biased;
+            ended = &mut connection => Some(ended),
+            () = drain.reached(Phase::Cut) => return Ok(()),
+            () = last_moment(turn) => None,
+        };
     }
+    if ended.is_none() {
+        Pin::new(&mut connection).graceful_shutdown();
+        ended = tokio::select! {
+            ended = &mut connection => Some(ended),
+            () = drain.reached(Phase::Cut) => return Ok(()),
+        };
+    }
+    ended.transpose()?;
     if let Some(tunnel) = turn.tunnel() {
         let parts = connection.into_parts();
         if let Some(socket) = parts.io.into_inner().into_socket() {

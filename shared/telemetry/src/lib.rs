@@ -2,6 +2,7 @@
 //!
 //! The metrics themselves live beside the features that count them; this crate knows none of the product's words.
 
+pub mod aside;
 pub mod logs;
 pub mod probes;
 

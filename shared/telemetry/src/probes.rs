@@ -1,10 +1,6 @@
-//! The probe listener: `/healthz`, `/readyz` and `/metrics`, apart from every data path, so that a probe never waits
-//! behind a full one.
+//! What probes ask: `/healthz`, `/readyz` and `/metrics`.
 
 use std::fmt;
-use std::future::Future;
-use std::io;
-use std::net::TcpListener;
 use std::sync::Arc;
 
 use axum::Router;
@@ -63,14 +59,4 @@ async fn metrics(State(probes): State<Probes>) -> axum::response::Response {
     let text = text.replace(".\n# TYPE ", "\n# TYPE ");
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], text).into_response()
-}
-
-/// Serves `routes` on `listener`, which is non-blocking, until `shutdown` is done.
-pub async fn serve(
-    listener: TcpListener,
-    routes: Router,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    axum::serve(listener, routes).with_graceful_shutdown(shutdown).await
 }

@@ -1,0 +1,198 @@
+//! Where a process's listening sockets come from: from the process that it follows, from whoever started it, or from its
+//! flags, in this order; and how they go on to the process that follows it.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use cofferdam_proxy::handover::{Claimed, Named, Offer, claim};
+use cofferdam_proxy::listen;
+use cofferdam_proxy::passed;
+
+use crate::process::{Signals, Told};
+
+/// What sockets are called, among processes and in LISTEN_FDNAMES.
+const DATA: &str = "data";
+const ADMIN: &str = "admin";
+const PROBES: &str = "probes";
+
+/// Flags of every process that hands its sockets on.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SocketArgs {
+    /// Where to take the listening sockets over from the process that runs, and offer them to the next one: a Unix
+    /// socket's path
+    #[arg(long, env = "COFFERDAM_HANDOVER", value_name = "PATH")]
+    handover: Option<PathBuf>,
+}
+
+/// What a process listens on where no socket is there already.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    /// The kind of process: it follows no other one.
+    pub(crate) role: &'static str,
+    pub(crate) data: SocketAddr,
+    pub(crate) n_workers: usize,
+    /// `None` for a process without an admin listener.
+    pub(crate) admin: Option<SocketAddr>,
+    pub(crate) probes: SocketAddr,
+}
+
+/// The listening sockets of a process.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    pub(crate) data: Vec<TcpListener>,
+    pub(crate) admin: Option<TcpListener>,
+    pub(crate) probes: TcpListener,
+    pub(crate) succession: Succession,
+}
+
+/// A process's place between the one that it follows and the one that follows it.
+#[derive(Debug)]
+pub(crate) struct Succession {
+    role: &'static str,
+    path: Option<PathBuf>,
+    claimed: Option<Claimed>,
+    sockets: Vec<Named>,
+    offer: Option<Offer>,
+}
+
+/// The sockets that whoever started the process opened for it. Call it before there is a second thread.
+pub(crate) fn passed() -> anyhow::Result<Vec<Named>> {
+    Ok(passed::from_environment()?)
+}
+
+impl SocketArgs {
+    /// Every socket of `wanted`: taken over, else passed, else bound.
+    pub(crate) async fn open(&self, wanted: &Wanted, passed: Vec<Named>) -> anyhow::Result<Sockets> {
+        let mut claimed = None;
+        if let Some(path) = &self.handover {
+            let could_not = || format!("could not take the sockets over at {}", path.display());
+            claimed = claim(path, wanted.role).await.with_context(could_not)?;
+        }
+        let found = match &mut claimed {
+            Some(claimed) => std::mem::take(&mut claimed.sockets),
+            None => passed,
+        };
+        let (data, admin, probes) = wanted.open(found)?;
+        let mut sockets = Vec::new();
+        if self.handover.is_some() {
+            let names = data.iter().map(|socket| (DATA, socket));
+            let names = names.chain(admin.iter().map(|socket| (ADMIN, socket))).chain([(PROBES, &probes)]);
+            for (name, listener) in names {
+                sockets.push(Named { name: name.to_owned(), listener: listener.try_clone()? });
+            }
+        }
+        let (role, path) = (wanted.role, self.handover.clone());
+        let succession = Succession { role, path, claimed, sockets, offer: None };
+        Ok(Sockets { data, admin, probes, succession })
+    }
+}
+
+impl Wanted {
+    /// Sorts what was found by name, and binds what is missing.
+    fn open(
+        &self,
+        found: Vec<Named>,
+    ) -> anyhow::Result<(Vec<TcpListener>, Option<TcpListener>, TcpListener)> {
+        let (mut data, mut admin, mut probes) = (Vec::new(), Vec::new(), Vec::new());
+        // A socket unit names its sockets after itself where it says nothing.
+        let are_named = found.iter().any(|socket| [DATA, ADMIN, PROBES].contains(&socket.name.as_str()));
+        for Named { name, listener } in found {
+            match name.as_str() {
+                ADMIN => admin.push(listener),
+                PROBES => probes.push(listener),
+                name if name == DATA || !are_named => data.push(listener),
+                name => bail!("socket {name:?} is none of {DATA}, {ADMIN} and {PROBES}"),
+            }
+        }
+        if admin.len() > usize::from(self.admin.is_some()) || probes.len() > 1 {
+            bail!(
+                "{} {ADMIN} and {} {PROBES} sockets are more than this process has",
+                admin.len(),
+                probes.len()
+            );
+        }
+        let could_not = |address| format!("could not listen on {address}");
+        let bind = |address| listen::one(address).with_context(|| could_not(address));
+        // The data port comes last: what clients can connect to lacks nothing else.
+        let admin = match (admin.pop(), self.admin) {
+            (None, Some(address)) => Some(bind(address)?),
+            (admin, _) => admin,
+        };
+        let probes = probes.pop().map_or_else(|| bind(self.probes), Ok)?;
+        if data.is_empty() {
+            data = listen::shared(self.data, self.n_workers).with_context(|| could_not(self.data))?;
+        } else {
+            let at = data[0].local_addr()?;
+            tracing::info!(n = data.len(), %at, "serves on sockets that were open");
+        }
+        Ok((data, admin, probes))
+    }
+}
+
+impl Succession {
+    /// Call it once the process serves: the process that it follows stops, and the next one may come.
+    pub(crate) async fn serving(&mut self) -> anyhow::Result<()> {
+        if let Some(claimed) = self.claimed.take() {
+            claimed.serving().await.context("could not follow the process that runs")?;
+            tracing::info!("the process that ran before hands over");
+        }
+        if let Some(path) = &self.path {
+            let could_not = || format!("could not offer the sockets at {}", path.display());
+            let sockets = std::mem::take(&mut self.sockets);
+            self.offer = Some(Offer::open(path, self.role, sockets).with_context(could_not)?);
+        }
+        Ok(())
+    }
+
+    /// The next thing that the process is told. Where it is told to leave, a successor that has come already is waited
+    /// for.
+    pub(crate) async fn next(&mut self, signals: &mut Signals) -> Told {
+        let told = match &mut self.offer {
+            None => signals.next().await,
+            Some(offer) => tokio::select! {
+                told = signals.next() => told,
+                () = offer.taken() => Told::Leave,
+            },
+        };
+        if told == Told::Leave
+            && let Some(offer) = self.offer.take()
+            && offer.close().await
+        {
+            return Told::Followed;
+        }
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
+    fn opened(names: &[&str], admin: Option<SocketAddr>) -> anyhow::Result<(usize, bool)> {
+        let one = |name: &&str| Named { name: (*name).to_owned(), listener: listen::one(ANY).unwrap() };
+        let wanted = Wanted { role: "test", data: ANY, n_workers: 2, admin, probes: ANY };
+        let (data, admin, _) = wanted.open(names.iter().map(one).collect())?;
+        Ok((data.len(), admin.is_some()))
+    }
+
+    #[test]
+    fn sockets_are_sorted_by_name_and_what_is_missing_is_bound() {
+        assert_eq!(opened(&[], Some(ANY)).unwrap(), (2, true));
+        assert_eq!(opened(&["data", "probes", "data", "data"], None).unwrap(), (3, false));
+        assert_eq!(opened(&["", ""], Some(ANY)).unwrap(), (2, true));
+        assert_eq!(opened(&["cofferdam.socket"], Some(ANY)).unwrap(), (1, true));
+        assert_eq!(opened(&["admin"], Some(ANY)).unwrap(), (2, true));
+    }
+
+    #[test]
+    fn a_socket_that_the_process_has_no_use_for_is_refused() {
+        let error = |names: &[&str]| opened(names, None).unwrap_err().to_string();
+        assert_eq!(error(&["data", "prob"]), "socket \"prob\" is none of data, admin and probes");
+        for names in [["data", "admin"], ["probes", "probes"]] {
+            assert!(error(&names).ends_with("are more than this process has"));
+        }
+    }
+}

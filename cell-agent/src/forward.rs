@@ -73,10 +73,10 @@ pub(crate) fn prepare(map: &mut HeaderMap, request: &Classified, relay: &Relay<'
     fields::say_forwarded(map, &mut lines, relay.peer, relay.trusted);
     relay.via.add_line(map, &mut lines, relay.version);
     let remaining = request.deadline.saturating_duration_since(Instant::now());
-    lines.push_text(&headers::TENANT, format_args!("{}", request.tenant));
-    lines.push_text(&headers::CLASS, format_args!("{}", relay.class));
-    lines.push_text(&headers::ATTEMPT, format_args!("{}", request.attempt));
-    lines.push_text(&headers::REMAINING_MS, format_args!("{}", remaining.as_millis() as u64));
+    lines.push_text(&headers::TENANT, request.tenant.as_str());
+    lines.push_text(&headers::CLASS, relay.class.as_str());
+    lines.push_number(&headers::ATTEMPT, request.attempt.into());
+    lines.push_number(&headers::REMAINING_MS, remaining.as_millis() as u64);
     lines
 }
 

@@ -143,9 +143,9 @@ impl PlanLimits {
 
 fn hop(class: &Class, revision: Revision, digest: Digest) -> FieldLines {
     let mut lines = FieldLines::default();
-    lines.push_text(&headers::CLASS, format_args!("{}", class.name));
-    lines.push_text(&headers::REVISION, format_args!("{revision}"));
-    lines.push_text(&headers::DIGEST, format_args!("{digest}"));
+    lines.push_text(&headers::CLASS, class.name.as_str());
+    lines.push_number(&headers::REVISION, revision.0);
+    lines.push_text(&headers::DIGEST, &digest.to_string());
     lines
 }
 

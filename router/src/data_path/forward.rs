@@ -57,17 +57,20 @@ struct Failed {
 /// Tries the cells until one answers, or the rule says that nothing is left to try.
 pub(super) async fn forward<'v>(
     chosen: Chosen<'v>,
-    mut outgoing: Outgoing,
-    exchange: Exchange<'_>,
+    outgoing: &mut Outgoing,
+    exchange: &Exchange<'_>,
 ) -> Forwarded<'v> {
     let Chosen { admitted, mut candidates } = chosen;
     let mut n_attempts: u8 = 0;
     let (mut reached, mut refused, mut refreshed, mut retried) = (false, None, false, false);
-    let mut next = candidates.next(Instant::now());
+    let mut next = None;
     let rejection = loop {
-        let Some(cell) = next else { break no_cell_left(reached, refused) };
+        let now = Instant::now();
+        let Some(cell) = next.take().or_else(|| candidates.next(now)) else {
+            break no_cell_left(reached, refused);
+        };
         n_attempts = n_attempts.saturating_add(1);
-        let remaining = admitted.deadline.saturating_duration_since(Instant::now());
+        let remaining = admitted.deadline.saturating_duration_since(now);
         let head = outgoing.attempt(n_attempts, remaining);
         let failed = match exchange.attempt(cell, refreshed, head, admitted.deadline).await {
             Ok(answer) => return Forwarded { admitted, reached: true, answer: Ok(answer) },
@@ -81,11 +84,10 @@ pub(super) async fn forward<'v>(
         let facts = Facts { idempotent, replayable: exchange.body.replayable(), retried, refreshed };
         match next_step(failed.fault, facts) {
             Step::Answer => break rejection(&failed),
-            Step::SameCell => refreshed = true,
+            Step::SameCell => (next, refreshed) = (Some(cell), true),
             step => {
                 retried |= step == Step::Retry;
                 refreshed = false;
-                next = candidates.next(Instant::now());
             }
         }
     };
@@ -119,20 +121,18 @@ impl Exchange<'_> {
         deadline: Instant,
     ) -> Result<Answer, Failed> {
         let on_cell = self.view.snapshot.cells[cell.get()].enter();
-        let sent = timeout_at(deadline.into(), self.send(cell, fresh, head, &on_cell)).await;
-        let outcome = match sent.unwrap_or(Err(Fault::Deadline)) {
-            Ok(response) => read_refusal(response).await,
-            Err(fault) => Err(Failed { fault, retry_after: None }),
+        let failed = match timeout_at(deadline.into(), self.send(cell, fresh, head, &on_cell)).await {
+            Ok(Ok(response)) => match refusal_fault(response.headers()) {
+                None => return Ok(Answer { response, on_cell, cell }),
+                Some(fault) => refused(fault, response).await,
+            },
+            Ok(Err(fault)) => Failed { fault, retry_after: None },
+            Err(_) => Failed { fault: Fault::Deadline, retry_after: None },
         };
-        match outcome {
-            Ok(response) => Ok(Answer { response, on_cell, cell }),
-            Err(failed) => {
-                let (id, fault) = (on_cell.cell().id.as_str(), failed.fault.as_str());
-                tracing::debug!(cell = id, fault, "attempt failed");
-                self.metrics.attempt_failed(id, fault);
-                Err(failed)
-            }
-        }
+        let (id, fault) = (on_cell.cell().id.as_str(), failed.fault.as_str());
+        tracing::debug!(cell = id, fault, "attempt failed");
+        self.metrics.attempt_failed(id, fault);
+        Err(failed)
     }
 
     async fn send(
@@ -192,16 +192,19 @@ fn takes_work(response: &Response<UpstreamBody>) -> bool {
 }
 
 /// Tells an agent's own refusal from a backend's answer.
-async fn read_refusal(response: Response<UpstreamBody>) -> Result<Response<UpstreamBody>, Failed> {
-    let fields = response.headers();
-    let fault = match fields.get(headers::REFUSED) {
+fn refusal_fault(fields: &HeaderMap) -> Option<Fault> {
+    match fields.get(headers::REFUSED) {
         Some(word) => CellReason::from_wire(word.as_bytes()).map(Fault::Refused),
         None => fields.contains_key(headers::FAULT).then_some(Fault::BackendLost),
-    };
-    let Some(fault) = fault else { return Ok(response) };
-    let retry_after = retry_after(fields);
-    discard(response.into_body()).await;
-    Err(Failed { fault, retry_after })
+    }
+}
+
+/// Reads an agent's refusal to its end.
+async fn refused(fault: Fault, response: Response<UpstreamBody>) -> Failed {
+    let retry_after = retry_after(response.headers());
+    // In a box, since every attempt would else have room for this.
+    Box::pin(discard(response.into_body())).await;
+    Failed { fault, retry_after }
 }
 
 fn retry_after(fields: &HeaderMap) -> Option<Duration> {

@@ -54,7 +54,7 @@ impl Outgoing {
         fields::say_forwarded(&mut map, &mut lines, peer, identify::is_trusted(snapshot, peer));
         snapshot.via.add_line(&mut map, &mut lines, head.version);
         lines.extend(&snapshot.hops[identified.route.class.get()]);
-        lines.push_text(&headers::TENANT, format_args!("{}", identified.tenant));
+        lines.push_text(&headers::TENANT, identified.tenant.as_str());
         let target = head.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
         let n_same = lines.len();
         Ok(Self { method: head.method, target, fields: map, lines, n_same, upgrade: false })
@@ -63,8 +63,8 @@ impl Outgoing {
     /// The head of one attempt, which has `remaining` until the caller's deadline.
     pub(super) fn attempt(&mut self, attempt: u8, remaining: Duration) -> Head<'_> {
         self.lines.truncate(self.n_same);
-        self.lines.push_text(&headers::ATTEMPT, format_args!("{attempt}"));
-        self.lines.push_text(&headers::REMAINING_MS, format_args!("{}", remaining.as_millis() as u64));
+        self.lines.push_number(&headers::ATTEMPT, attempt.into());
+        self.lines.push_number(&headers::REMAINING_MS, remaining.as_millis() as u64);
         Head {
             method: &self.method,
             target: &self.target,

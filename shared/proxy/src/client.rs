@@ -33,6 +33,9 @@ pub(crate) const DRAIN_IDLE: Duration = Duration::from_secs(1);
 /// How long, and for how many bytes, a closed connection is read on.
 const LINGER: (Duration, usize) = (Duration::from_secs(1), 256 * 1024);
 
+/// Pieces that have no more bytes together go out in one: a plain write costs the kernel less than a list does.
+const SMALL_WRITE: usize = 1024;
+
 /// What a client is told that does not finish its head.
 const REQUEST_TIMEOUT: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
@@ -40,6 +43,8 @@ const REQUEST_TIMEOUT: &[u8] =
 /// The times that a client's connection may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClientTimes {
+    /// The longest from the end of one request to the first byte of the next.
+    pub(crate) idle: Duration,
     /// From the first byte of a head to its last.
     pub(crate) head: Duration,
     /// The longest that nothing of an answer is taken.
@@ -82,8 +87,12 @@ pub(crate) struct ClientStream {
     turn: Arc<Turn>,
     /// When the first byte of a head came, and how many requests had been read before it: it counts until the next.
     head_began: Option<(Instant, u32)>,
-    /// One clock for both: a head is read, or an answer is written.
+    /// Since when there has been nothing to do, and how many requests had been read by then.
+    idle_since: Option<(Instant, u32)>,
+    /// One clock for all: the connection is idle, a head is read, or an answer is written.
     timer: Option<Pin<Box<Sleep>>>,
+    /// What the clock was last set to.
+    rings_at: Option<Instant>,
     stalled_since: Option<Instant>,
     last: Last,
 }
@@ -130,7 +139,8 @@ async fn linger(mut stream: TcpStream) {
     if stream.shutdown().await.is_err() {
         return;
     }
-    let (mut scratch, mut left) = ([0; 4096], LINGER.1);
+    // In a box of its own, or each connection would have room for it for as long as it stands.
+    let (mut scratch, mut left) = (vec![0; 4096], LINGER.1);
     while let Ok(n @ 1..) = stream.read(&mut scratch).await {
         left = left.saturating_sub(n);
         if left == 0 {
@@ -174,7 +184,9 @@ impl ClientStream {
             times,
             turn,
             head_began: None,
+            idle_since: None,
             timer: None,
+            rings_at: None,
             stalled_since: None,
             last: Last::Orderly,
         }
@@ -191,6 +203,7 @@ impl ClientStream {
 
     /// Ready once `deadline` has passed.
     fn poll_clock(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        self.rings_at = Some(deadline);
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if timer.deadline() != deadline {
             timer.as_mut().reset(deadline);
@@ -198,16 +211,32 @@ impl ClientStream {
         timer.as_mut().poll(cx)
     }
 
-    /// Nothing came: an error once a head that has begun has had its time.
-    fn poll_head_clock(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Nothing came: an error once a head that has begun has had its time, or nobody has asked for anything for too long.
+    fn poll_quiet(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let n_requests = self.turn.n_requests.load(Ordering::Relaxed);
         let Some((began, _)) = self.head_began.filter(|(_, before)| *before == n_requests) else {
-            return Poll::Pending;
+            return self.poll_idle_clock(n_requests, cx);
         };
         let draining = self.turn.draining.load(Ordering::Relaxed);
         let most = if draining { self.times.head.min(DRAIN_HEAD) } else { self.times.head };
         ready!(self.poll_clock(began + most, cx));
         self.last = Last::HeadTimeout;
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// The connection is idle. A clock that rings too early is left as it is and set anew when it has rung: to set it at
+    /// each request would cost more than to read the time.
+    fn poll_idle_clock(&mut self, n_requests: u32, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let now = Instant::now();
+        let (since, _) = match self.idle_since {
+            Some(known) if known.1 == n_requests => known,
+            _ => *self.idle_since.insert((now, n_requests)),
+        };
+        let deadline = since + self.times.idle;
+        let rings_in_time = self.rings_at.is_some_and(|at| now < at && at <= deadline);
+        if now < deadline && (rings_in_time || self.poll_clock(deadline, cx).is_pending()) {
+            return Poll::Pending;
+        }
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
@@ -241,7 +270,7 @@ impl AsyncRead for ClientStream {
             return read;
         }
         if read.is_pending() {
-            return this.poll_head_clock(cx);
+            return this.poll_quiet(cx);
         }
         let n_requests = this.turn.n_requests.load(Ordering::Relaxed);
         if buf.filled().len() > before && this.head_began.is_none_or(|(_, before)| before != n_requests) {
@@ -264,7 +293,11 @@ impl AsyncWrite for ClientStream {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = this.stream()?.poll_write_vectored(cx, pieces);
+        let mut small = [0; SMALL_WRITE];
+        let written = match joined(pieces, &mut small) {
+            Some(bytes) => this.stream()?.poll_write(cx, bytes),
+            None => this.stream()?.poll_write_vectored(cx, pieces),
+        };
         this.watch(written, cx)
     }
 
@@ -278,5 +311,40 @@ impl AsyncWrite for ClientStream {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.get_mut().stream()?.poll_shutdown(cx)
+    }
+}
+
+/// What all the pieces have, put together in `room`; `None` where that does not take them.
+fn joined<'r>(pieces: &[io::IoSlice<'_>], room: &'r mut [u8]) -> Option<&'r [u8]> {
+    let mut n = 0;
+    for piece in pieces {
+        room.get_mut(n..n + piece.len())?.copy_from_slice(piece);
+        n += piece.len();
+    }
+    Some(&room[..n])
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_time_counts_from_the_last_request_wherever_the_clock_was_set() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (accepted, _) = listener.accept().await.unwrap();
+        let second = Duration::from_secs(1);
+        let (times, turn) =
+            (ClientTimes { idle: 60 * second, head: second, stall: second }, Arc::new(Turn::default()));
+        let (mut stream, began) = (ClientStream::new(accepted, times, Arc::clone(&turn)), Instant::now());
+        for _ in 0..3 {
+            assert!(timeout(40 * second, stream.read_u8()).await.is_err(), "nothing comes for a while");
+            drop(turn.answering());
+        }
+        assert_eq!(stream.read_u8().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        let waited = began.elapsed();
+        assert!(waited >= 180 * second && waited < 181 * second, "{waited:?}");
     }
 }

@@ -1,7 +1,9 @@
 //! Draining: one signal with three phases that every listener and connection of a process watches.
 
-use std::future::pending;
+use std::future::{Future, pending, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 
 use tokio::sync::watch;
 
@@ -65,6 +67,26 @@ impl Watch {
         }
     }
 
+    /// Drives `work` to its end, or answers `None` once the phase is `phase` or later.
+    pub async fn unless<F: Future>(&mut self, phase: Phase, mut work: Pin<&mut F>) -> Option<F::Output> {
+        let moved = self.phase.clone();
+        let mut reached = pin!(self.reached(phase));
+        let mut is_heard = false;
+        poll_fn(|cx| {
+            if let Poll::Ready(output) = work.as_mut().poll(cx) {
+                return Poll::Ready(Some(output));
+            }
+            // Once the task is known to the signal, it has to ask again only when the phase has moved: work is polled far
+            // more often, for every message of a connection.
+            if (!is_heard || moved.has_changed().unwrap_or(true)) && reached.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(None);
+            }
+            is_heard = true;
+            Poll::Pending
+        })
+        .await
+    }
+
     /// The phase now.
     pub fn phase(&self) -> Phase {
         *self.phase.borrow()
@@ -85,5 +107,32 @@ mod tests {
         watch.reached(Phase::Leaving).await;
         watch.reached(Phase::Draining).await;
         assert_eq!(watch.phase(), Phase::Draining);
+    }
+
+    #[tokio::test]
+    async fn work_goes_on_until_the_phase_has_come() {
+        let drain = Drain::default();
+        let mut watch = drain.watch();
+        // A phase before the one that is waited for changes nothing.
+        let work = pin!(async {
+            drain.advance(Phase::Leaving);
+            tokio::task::yield_now().await;
+            7
+        });
+        assert_eq!(watch.unless(Phase::Draining, work).await, Some(7));
+    }
+
+    #[tokio::test]
+    async fn work_is_left_when_the_phase_comes_while_it_waits() {
+        let drain = Drain::default();
+        let mut watch = drain.watch();
+        let waits = tokio::spawn(async move { watch.unless(Phase::Draining, pin!(pending::<()>())).await });
+        for phase in [Phase::Leaving, Phase::Draining] {
+            tokio::task::yield_now().await;
+            assert!(!waits.is_finished());
+            drain.advance(phase);
+        }
+        assert_eq!(waits.await.unwrap(), None);
+        assert_eq!(drain.watch().unless(Phase::Draining, pin!(pending::<()>())).await, None);
     }
 }

@@ -1,25 +1,25 @@
 //! Header fields that an intermediary must take away or add: hop-by-hop and forwarding.
 //! Sources: RFC 9110 section 7.6.1 (Connection), RFC 7239 (Forwarded).
 
-use std::fmt;
 use std::net::IpAddr;
 
-use http::header::{
-    self, CONNECTION, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING,
-};
+use http::header::{self, CONNECTION, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER};
 
-use crate::lines::FieldLines;
+use crate::lines::{FieldLines, LineValue};
 
-/// Fields about one connection only, whatever `Connection` says. TE is one more.
-const HOP_BY_HOP: [HeaderName; 7] = [
-    CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    TRANSFER_ENCODING,
-    header::UPGRADE,
-];
+/// Whether a field is about one connection only, whatever `Connection` says. TE is one more.
+fn is_hop_by_hop(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "connection"
+            | "keep-alive"
+            | "proxy-connection"
+            | "proxy-authenticate"
+            | "proxy-authorization"
+            | "transfer-encoding"
+            | "upgrade"
+    )
+}
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -28,18 +28,25 @@ const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host")
 /// Takes away the fields that `Connection` nominates and the fixed hop-by-hop list. Fields of our own must be set
 /// after this, so that a client cannot nominate them away. True where `TE` was there and said that trailers are taken.
 pub fn strip_hop_by_hop(fields: &mut HeaderMap) -> bool {
-    if fields.contains_key(CONNECTION) {
-        for name in nominated(fields) {
-            fields.remove(name);
-        }
+    // One look at each name, since most messages have none of these: looking for each of these costs a hash.
+    if !fields.keys().any(|name| is_hop_by_hop(name) || *name == TE) {
+        return false;
     }
-    for name in &HOP_BY_HOP {
+    for name in nominated(fields) {
         fields.remove(name);
     }
+    remove_where(fields, is_hop_by_hop);
     fields.remove(TE).is_some_and(|codings| {
         let mut codings = codings.as_bytes().split(|&byte| byte == b',');
         codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
     })
+}
+
+/// Removes every field whose name `doomed` says yes to.
+fn remove_where(fields: &mut HeaderMap, doomed: impl Fn(&HeaderName) -> bool) {
+    while let Some(name) = fields.keys().find(|name| doomed(name)).cloned() {
+        fields.remove(name);
+    }
 }
 
 /// Says that trailers are taken. Servers of HTTP/1.1 send none to who does not say so (RFC 9110 section 6.5.1).
@@ -64,10 +71,7 @@ fn tokens(fields: &HeaderMap, list: &HeaderName) -> impl Iterator<Item = HeaderN
 /// Takes away every field for which `internal` answers true, and its name from what Trailer announces: the server sends
 /// no trailer that was not announced.
 pub fn strip_where(fields: &mut HeaderMap, internal: impl Fn(&HeaderName) -> bool) {
-    let doomed: Vec<HeaderName> = fields.keys().filter(|name| internal(name)).cloned().collect();
-    for name in doomed {
-        fields.remove(name);
-    }
+    remove_where(fields, &internal);
     if fields.contains_key(TRAILER) {
         let announced = tokens(fields, &TRAILER).filter(|name| !internal(name));
         let announced: Vec<String> = announced.map(|name| name.to_string()).collect();
@@ -83,18 +87,41 @@ pub fn strip_where(fields: &mut HeaderMap, internal: impl Fn(&HeaderName) -> boo
 /// Says where a request came from: X-Forwarded-For, -Proto, -Host and Forwarded, as lines where `fields` has nothing of
 /// the kind. What the peer said about earlier hops is kept where the peer is `trusted`, and replaced where it is not.
 pub fn say_forwarded(fields: &mut HeaderMap, lines: &mut FieldLines, peer: IpAddr, trusted: bool) {
-    if !trusted {
-        for name in [X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST, FORWARDED] {
-            fields.remove(name);
-        }
+    let is_said = fields.keys().any(is_forwarding);
+    if is_said && !trusted {
+        remove_where(fields, is_forwarding);
     }
-    add_to_list(fields, lines, X_FORWARDED_FOR, format_args!("{peer}"));
-    match peer {
-        IpAddr::V4(_) => add_to_list(fields, lines, FORWARDED, format_args!("for={peer};proto=http")),
-        IpAddr::V6(_) => add_to_list(fields, lines, FORWARDED, format_args!("for=\"[{peer}]\";proto=http")),
+    if is_said && trusted {
+        return add_forwarded(fields, lines, peer);
     }
+    lines.push_with(&X_FORWARDED_FOR, |value| value.address(peer));
+    lines.push_with(&FORWARDED, |value| forwarded(value, peer));
+    lines.push_text(&X_FORWARDED_PROTO, "http");
+    if let Some(host) = fields.get(HOST) {
+        lines.push(&X_FORWARDED_HOST, host);
+    }
+}
+
+/// Whether a field says where a request came from.
+fn is_forwarding(name: &HeaderName) -> bool {
+    matches!(name.as_str(), "x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host" | "forwarded")
+}
+
+/// The entry of this hop in Forwarded.
+fn forwarded(value: &mut LineValue<'_>, peer: IpAddr) {
+    let (before, after) = if peer.is_ipv6() { ("for=\"[", "]\"") } else { ("for=", "") };
+    value.text(before);
+    value.address(peer);
+    value.text(after);
+    value.text(";proto=http");
+}
+
+/// Adds this hop to what earlier ones said: in the map where a list has begun, else as a line.
+fn add_forwarded(fields: &mut HeaderMap, lines: &mut FieldLines, peer: IpAddr) {
+    add_to_list(fields, lines, &X_FORWARDED_FOR, |value| value.address(peer));
+    add_to_list(fields, lines, &FORWARDED, |value| forwarded(value, peer));
     if !fields.contains_key(X_FORWARDED_PROTO) {
-        lines.push(&X_FORWARDED_PROTO, &HeaderValue::from_static("http"));
+        lines.push_text(&X_FORWARDED_PROTO, "http");
     }
     if !fields.contains_key(X_FORWARDED_HOST)
         && let Some(host) = fields.get(HOST)
@@ -103,13 +130,21 @@ pub fn say_forwarded(fields: &mut HeaderMap, lines: &mut FieldLines, peer: IpAdd
     }
 }
 
-/// Adds an entry to a list field: in the map where the list has begun, else as a line.
-fn add_to_list(fields: &mut HeaderMap, lines: &mut FieldLines, name: HeaderName, entry: fmt::Arguments<'_>) {
-    if !fields.contains_key(&name) {
-        lines.push_text(&name, entry);
-    } else if let Ok(entry) = HeaderValue::try_from(entry.to_string()) {
-        append(fields, name, entry);
-    }
+/// Adds an entry to a list field that goes out as one line: what the map has of it moves there.
+fn add_to_list(
+    fields: &mut HeaderMap,
+    lines: &mut FieldLines,
+    name: &HeaderName,
+    entry: impl FnOnce(&mut LineValue<'_>),
+) {
+    lines.push_with(name, |value| {
+        for earlier in fields.get_all(name) {
+            value.bytes(earlier);
+            value.text(", ");
+        }
+        entry(value);
+    });
+    fields.remove(name);
 }
 
 /// Appends `entry` to a list field, joined into one line.
@@ -200,7 +235,10 @@ mod tests {
         assert_eq!(std::str::from_utf8(lines.as_bytes()), Ok(said));
         let (mut fields, mut lines) = (map(&forged), FieldLines::default());
         say_forwarded(&mut fields, &mut lines, peer, true);
-        assert_eq!(fields["x-forwarded-for"], "6.6.6.6, 10.0.0.7");
-        assert_eq!(fields["forwarded"], "for=6.6.6.6, for=10.0.0.7;proto=http");
+        assert_eq!(fields, map(&[("host", "a.example")]));
+        let said = said
+            .replace("for: 10.0.0.7", "for: 6.6.6.6, 10.0.0.7")
+            .replace("for=10.0.0.7", "for=6.6.6.6, for=10.0.0.7");
+        assert_eq!(std::str::from_utf8(lines.as_bytes()), Ok(said.as_str()));
     }
 }

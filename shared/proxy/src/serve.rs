@@ -14,7 +14,7 @@ use http::header::CONNECTION;
 use http::{HeaderValue, Version};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -106,7 +106,7 @@ async fn connection<S: Service>(
     };
     let Ok(Ok(protocol)) = protocol else { return };
     let turn = Arc::new(Turn::default());
-    let times = ClientTimes { head: limits.head, stall: limits.stall };
+    let times = ClientTimes { idle: limits.idle, head: limits.head, stall: limits.stall };
     let stream = ClientStream::new(stream, times, Arc::clone(&turn));
     let ended = match protocol {
         Protocol::Http1 => converse(stream, peer, limits, service, &turn, &mut drain).await,
@@ -149,7 +149,8 @@ async fn converse<S: Service>(
 ) -> hyper::Result<()> {
     let answer = service_fn(|request| {
         let (service, answering) = (service.clone(), turn.answering());
-        async move {
+        // In a box for as long as it is needed: an idle connection has no room for it.
+        Box::pin(async move {
             let mut response = service.call(peer, request).await;
             // The version is each connection's own, whatever an upstream spoke.
             *response.version_mut() = Version::HTTP_11;
@@ -160,16 +161,14 @@ async fn converse<S: Service>(
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Ok::<_, Infallible>(response.map(|body| Guarded::new(body, answering)))
-        }
+        })
     });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(limits.idle).max_header_size(limits.max_head_bytes);
+    // The stream has the clocks. The server's own would be a new timer for each request.
+    builder.header_read_timeout(None).max_header_size(limits.max_head_bytes);
     let mut connection = builder.serve_connection(TokioIo::new(stream), answer);
     // Leaving takes three steps: every answer says that it is the last, then the connection is closed on, then cut.
-    let mut ended = tokio::select! {
-        ended = &mut connection => Some(ended),
-        () = drain.reached(Phase::Draining) => None,
-    };
+    let mut ended = drain.unless(Phase::Draining, Pin::new(&mut connection)).await;
     if ended.is_none() {
         turn.drain();
         ended = tokio::select! {
@@ -181,12 +180,10 @@ async fn converse<S: Service>(
     }
     if ended.is_none() {
         Pin::new(&mut connection).graceful_shutdown();
-        ended = tokio::select! {
-            ended = &mut connection => Some(ended),
-            () = drain.reached(Phase::Cut) => return Ok(()),
-        };
+        ended = drain.unless(Phase::Cut, Pin::new(&mut connection)).await;
     }
-    ended.transpose()?;
+    let Some(ended) = ended else { return Ok(()) };
+    ended?;
     if let Some(tunnel) = turn.tunnel() {
         let parts = connection.into_parts();
         if let Some(socket) = parts.io.into_inner().into_socket() {

@@ -91,10 +91,26 @@ fn forwards_left(head: &mut Parts) -> bool {
 fn check_host(head: &Parts) -> Result<(), TargetError> {
     let mut hosts = head.headers.get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(TargetError::Host) };
+    if is_plain_host(host.as_bytes()) {
+        return Ok(());
+    }
     match Authority::try_from(host.as_bytes()) {
         Ok(authority) if !authority.as_str().contains('@') => Ok(()),
         _ => Err(TargetError::Host),
     }
+}
+
+/// Whether a host is well formed without a closer look: a name or an IPv4 address, perhaps with a port. Most are, and the
+/// parser copies what it reads.
+fn is_plain_host(host: &[u8]) -> bool {
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    let name = host.iter().take_while(|byte| is_of_name(byte)).count();
+    name > 0
+        && match &host[name..] {
+            [] => true,
+            [b':', port @ ..] => (1..=5).contains(&port.len()) && port.iter().all(u8::is_ascii_digit),
+            _ => false,
+        }
 }
 
 #[cfg(test)]
@@ -163,6 +179,18 @@ mod tests {
             head.headers.insert(MAX_FORWARDS, HeaderValue::from_static(value));
             assert_eq!(settle(&mut head), Ok(target), "{method} {value}");
             assert_eq!(head.headers[MAX_FORWARDS], left);
+        }
+    }
+
+    #[test]
+    fn what_is_taken_for_a_plain_host_is_one_for_the_parser_as_well() {
+        for host in ["a", "a.example", "A-b_c.example:80", "10.0.0.7:65535", "localhost:1", "-", "1"] {
+            assert!(is_plain_host(host.as_bytes()), "{host}");
+            assert_eq!(Authority::try_from(host).unwrap().as_str(), host);
+        }
+        for host in ["", ":80", "a:", "a:123456", "a:8o", "[::1]", "user@a", "a/b", "a b", "a%20", "a:80:80"]
+        {
+            assert!(!is_plain_host(host.as_bytes()), "{host}");
         }
     }
 

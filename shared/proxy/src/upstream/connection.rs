@@ -1,17 +1,19 @@
 //! One connection: a socket, what was read and not used yet, and what waits to be written.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
 use super::address::Stream;
 use super::outbox::Outbox;
 
-/// What a first read has room for: a head and a small body.
+/// What a first read has room for: a head and a small body. It goes through the stack, so that no connection keeps more
+/// than what came.
 const FIRST_READ: usize = 8 * 1024;
 
 /// What a read has room for at most.
@@ -49,13 +51,14 @@ impl Connection {
     pub(super) fn rest(&mut self) {
         self.written = 0;
         self.out.rest();
-        if self.room > FIRST_READ {
-            (self.room, self.read) = (FIRST_READ, BytesMut::new());
-        }
+        (self.room, self.read) = (FIRST_READ, BytesMut::new());
     }
 
     /// Reads what is there into `read`; 0 is the end. A read that fills its room lets the next one have more.
     pub(super) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.room == FIRST_READ {
+            return self.poll_read_first(cx);
+        }
         self.read.reserve(self.room);
         let room = self.read.capacity() - self.read.len();
         let n = ready!(poll_read_buf(Pin::new(&mut self.stream), cx, &mut self.read))?;
@@ -63,6 +66,17 @@ impl Connection {
             self.room = (self.room * 2).min(LARGEST_READ);
         }
         Poll::Ready(Ok(n))
+    }
+
+    fn poll_read_first(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut room = [MaybeUninit::uninit(); FIRST_READ];
+        let mut came = ReadBuf::uninit(&mut room);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut came))?;
+        self.read.extend_from_slice(came.filled());
+        if came.remaining() == 0 {
+            self.room *= 2;
+        }
+        Poll::Ready(Ok(came.filled().len()))
     }
 
     /// Writes out all that waits.

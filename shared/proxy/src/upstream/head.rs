@@ -16,6 +16,9 @@ use crate::upgrade;
 /// The most fields of an answer.
 const MAX_FIELDS: usize = 100;
 
+/// Room for the fields that an intermediary adds to an answer: growing a map costs more than all of them.
+const ADDED_FIELDS: usize = 8;
+
 /// The most bytes of an answer's head.
 const MAX_HEAD: usize = 64 * 1024;
 
@@ -152,7 +155,7 @@ fn within(whole: &[u8], part: &[u8]) -> (u32, u32) {
 
 /// The fields; their values are slices of the head's own bytes.
 fn fields(places: &[Place], bytes: &Bytes) -> Result<HeaderMap, AnswerError> {
-    let mut map = HeaderMap::with_capacity(places.len());
+    let mut map = HeaderMap::with_capacity(places.len() + ADDED_FIELDS);
     let range = |(start, end): (u32, u32)| start as usize..end as usize;
     for place in places {
         // The parser has checked the bytes; a name's length has no bound of its own there.

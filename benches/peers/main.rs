@@ -1,5 +1,5 @@
 //! What stands on both sides of a proxy that `run.py` measures: a backend that costs next to nothing, and a generator
-//! of load at a fixed rate. Neither knows a proxy, and neither reads more of HTTP than the other one writes.
+//! of load at a fixed rate, which read no more of HTTP than the other one writes. And one peer: a plain proxy.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,6 +9,7 @@
 
 mod backend;
 mod open_loop;
+mod plain_proxy;
 
 use std::env;
 use std::str::FromStr;
@@ -28,7 +29,10 @@ fn main() {
             };
             println!("{}", open_loop::run(&plan));
         }
-        _ => println!("backend FIRST_PORT N | open-loop ADDRESS PATH RATE CONNECTIONS SECONDS TENANTS"),
+        Some("proxy") => {
+            plain_proxy::serve(next(&mut arguments), next(&mut arguments), next(&mut arguments));
+        }
+        _ => println!("backend FIRST_PORT N | proxy PORT FIRST_CELL N | open-loop ADDRESS PATH RATE CONNECTIONS SECONDS TENANTS"),
     }
 }
 

@@ -1,5 +1,6 @@
 """The proxies: how each is installed, set up and started. The peers do as little as they can: no access log, no
-forwarding fields, no metrics beside their own. Ours does all that it always does."""
+forwarding fields, no metrics beside their own. Ours does all that it always does. At parity, a peer does as well what
+ours does to each message: it says where a request came from, whose it is and by what, and where its limits stand."""
 
 import os
 import shutil
@@ -12,10 +13,12 @@ PACKAGES = {"nginx": "nginx", "haproxy": "haproxy", "wrk": "wrk", "taskset": "ut
 
 
 class Proxy:
-    """A proxy's name and its set-up, with or without limits."""
+    """A proxy's name and its set-up, with or without limits, at parity or not."""
 
-    def __init__(self, name, kind, limits, workers=1):
+    def __init__(self, name, kind, limits, workers=1, parity=False):
         self.name, self.kind, self.limits, self.workers = name, kind, limits, workers
+        # The lines of a template that are taken, by what they begin with.
+        self.taken = {"@limits@": limits, "@parity@": parity}
         # An agent is told by its router.
         self.field = "cofferdam-tenant" if kind == "agent" else "x-tenant-id"
 
@@ -23,8 +26,8 @@ class Proxy:
 class Site:
     """Where everything lies: programs, ports and files."""
 
-    def __init__(self, directory, base_port, cofferdam, envoy, connections):
-        self.directory, self.cofferdam, self.envoy = directory, cofferdam, envoy
+    def __init__(self, directory, base_port, cofferdam, program, envoy, connections):
+        self.directory, self.cofferdam, self.program, self.envoy = directory, cofferdam, program, envoy
         self.connections = connections
         self.port = base_port
         self.cells = [f"127.0.0.1:{base_port + 100 + n}" for n in range(8)]
@@ -35,31 +38,35 @@ class Site:
         return getattr(self, "start_" + proxy.kind.replace("-", "_"))(proxy, processes, cores)
 
     def start_nginx(self, proxy, processes, cores):
-        path = self.write("nginx.conf", proxy.limits)
+        path = self.write("nginx.conf", proxy)
         return [processes.start(["nginx", "-e", f"{self.directory}/nginx.log", "-c", path], cores, self.port)]
 
     def start_haproxy(self, proxy, processes, cores):
-        return [processes.start(["haproxy", "-db", "-f", self.write("haproxy.cfg", proxy.limits)], cores, self.port)]
+        return [processes.start(["haproxy", "-db", "-f", self.write("haproxy.cfg", proxy)], cores, self.port)]
 
     def start_envoy(self, proxy, processes, cores):
-        path = self.write("envoy.yaml", proxy.limits)
+        path = self.write("envoy.yaml", proxy)
         command = [self.envoy, "--concurrency", "1", "--disable-hot-restart", "-l", "error", "-c", path]
         return [processes.start(command, cores, self.port)]
 
+    def start_hyper_util(self, _proxy, processes, cores):
+        command = [self.program, "proxy", str(self.port), str(self.first_cell), str(len(self.cells))]
+        return [processes.start(command, cores, self.port)]
+
     def start_router(self, proxy, processes, cores, cells=None):
-        command = [self.cofferdam, "router", "--fleet", self.write("fleet.yaml", proxy.limits, cells)]
+        command = [self.cofferdam, "router", "--fleet", self.write("fleet.yaml", proxy, cells)]
         command += ["--workers", str(proxy.workers), "--listen", f"127.0.0.1:{self.port}"]
         command += ["--admin", f"127.0.0.1:{self.port + 1}", "--probe-listen", f"127.0.0.1:{self.port + 2}"]
         return [processes.start(command + ["--log", "warn"], cores, self.port)]
 
     def start_agent(self, proxy, processes, cores):
-        return [self.agent(0, self.port, self.write("fleet.yaml", proxy.limits), processes, cores)]
+        return [self.agent(0, self.port, self.write("fleet.yaml", proxy), processes, cores)]
 
     def start_router_and_agent(self, proxy, processes, cores):
         """A router, and an agent for each of two cells."""
         ports = [self.port + 10, self.port + 12]
         cells = [f"127.0.0.1:{port}" for port in ports]
-        fleet = self.write("fleet.yaml", proxy.limits, cells)
+        fleet = self.write("fleet.yaml", proxy, cells)
         agents = [self.agent(n, port, fleet, processes, cores) for n, port in enumerate(ports)]
         return agents + self.start_router(proxy, processes, cores, cells)
 
@@ -69,16 +76,17 @@ class Site:
         command += ["--probe-listen", f"127.0.0.1:{port + 1}", "--log", "warn"]
         return processes.start(command, cores, port)
 
-    def write(self, template, limits, cells=None):
-        """A set-up out of its template: lines that begin with `@limits@` are for limits, `@cell@` for each cell."""
+    def write(self, template, proxy, cells=None):
+        """A set-up out of its template: lines that begin with `@limits@` are for limits, with `@parity@` for parity, and
+        with `@cell@` for each cell."""
         with open(os.path.join(HERE, "conf", template)) as file:
             lines = file.read().splitlines()
         out = []
         for line in lines:
-            if line.startswith("@limits@"):
-                if not limits:
-                    continue
-                line = line.removeprefix("@limits@")
+            mark = next((mark for mark in proxy.taken if line.startswith(mark)), "")
+            if mark and not proxy.taken[mark]:
+                continue
+            line = line.removeprefix(mark)
             if line.startswith("@cell@"):
                 for n, cell in enumerate(cells or self.cells):
                     host, port = cell.split(":")

@@ -47,14 +47,19 @@ def cases(with_envoy):
     for suite, limits in (("plain", False), ("limits", True)):
         peers = [Proxy("router", "router", limits), Proxy("haproxy", "haproxy", limits), Proxy("nginx", "nginx", limits)]
         peers += [Proxy("envoy", "envoy", limits)] if with_envoy else []
+        peers += [] if limits else [Proxy("hyper-util", "hyper-util", limits)]
         for size, connections in ((128, 64), (1024, 64), (65536, 64), (128, 1000)):
-            haproxy, envoy = None, None
-            if limits and connections == 64:
-                haproxy, envoy = {128: (0.9, 0.25), 65536: (1.0, None)}.get(size, (None, None))
+            # Against peers that do as little as they can.
+            haproxy = {128: 1.2, 65536: 1.0}.get(size) if limits and connections == 64 else None
             bounds = [("haproxy", "cpu_us", haproxy), ("nginx", "cpu_us", None)]
-            bounds += [("envoy", "cpu_us", envoy)] if with_envoy else []
+            bounds += [("envoy", "cpu_us", None)] if with_envoy else []
+            bounds += [] if limits else [("hyper-util", "cpu_us", None)]
             title = f"{suite}, {size:,} B, {connections:,} connections"
             found.append(Case(suite, title, peers, bounds, size, connections))
+    peers = [Proxy("router", "router", True), Proxy("haproxy", "haproxy", True, parity=True)]
+    peers += [Proxy("envoy", "envoy", True, parity=True)] if with_envoy else []
+    bounds = [("haproxy", "cpu_us", 0.9)] + ([("envoy", "cpu_us", 0.25)] if with_envoy else [])
+    found.append(Case("parity", "at parity, with limits, 128 B, 64 connections", peers, bounds))
     router, agent = Proxy("router", "router", True), Proxy("agent", "agent", True)
     peers = [router, Proxy("haproxy", "haproxy", True), Proxy("nginx", "nginx", True)]
     bounds = [("haproxy", "p50_us", 1.05), ("haproxy", "p99_us", 1.2), ("nginx", "p50_us", None), ("nginx", "p99_us", None)]
@@ -201,7 +206,7 @@ def build():
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("suites", nargs="*", help="plain limits latency hops workers idle (default: all)")
+    parser.add_argument("suites", nargs="*", help="plain limits parity latency hops workers idle (default: all)")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=int, default=3, help="of one measurement")
     parser.add_argument("--rate", type=int, default=4000, help="requests a second where the rate is fixed")
@@ -215,7 +220,7 @@ def arguments():
 
 def main():
     options = arguments()
-    suites = options.suites or ["plain", "limits", "latency", "hops", "workers", "idle"]
+    suites = options.suites or ["plain", "limits", "parity", "latency", "hops", "workers", "idle"]
     wanted = [case for case in cases(options.envoy) if case.suite in suites]
     if unknown := set(suites) - {case.suite for case in wanted} - {"idle"}:
         raise SystemExit(f"no such suite: {', '.join(sorted(unknown))}")
@@ -228,7 +233,7 @@ def main():
     envoy = proxies.envoy(directory) if options.envoy else None
     # A connection through a proxy takes two files of it.
     connections = (raise_open_files(65536) - 1000) // 2
-    site = Site(directory, options.base_port, cofferdam, envoy, connections)
+    site = Site(directory, options.base_port, cofferdam, program, envoy, connections)
     load = Load(program, str(os.cpu_count() - 1), directory, TENANTS)
     print(f"Command: `make bench-peers PEERS='{shlex.join(sys.argv[1:])}'`\n")
     print(f"- Cores: {os.cpu_count()}; load average at the start: {os.getloadavg()[0]:.1f}")

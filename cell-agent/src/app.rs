@@ -188,8 +188,8 @@ fn start_workers(
     let upstream_limits = UpstreamLimits { max_connections, ..settings.upstream };
     let worker = |listeners| {
         let upstream = Upstream::to(backend.clone(), upstream_limits);
-        let load = Arc::new(LoadField::new(cell.compartments.clone()));
-        let journey = Journey { cell: Arc::clone(&cell), upstream, load };
+        let load = LoadField::new(cell.compartments.clone());
+        let journey = Arc::new(Journey { cell: Arc::clone(&cell), upstream, load });
         let watch = drain.watch();
         async move {
             if let Err(error) = serve_each(listeners, limits, journey, watch).await {

@@ -46,11 +46,10 @@ pub(crate) struct Cell {
 }
 
 /// One worker's way through the cell: its connections to the backend and its last load report are its own.
-#[derive(Clone)]
 pub(crate) struct Journey {
     pub(crate) cell: Arc<Cell>,
     pub(crate) upstream: Upstream,
-    pub(crate) load: Arc<LoadField>,
+    pub(crate) load: LoadField,
 }
 
 /// A request as it sets out.

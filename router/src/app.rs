@@ -89,7 +89,7 @@ impl Router {
         let n_workers = settings.workers.map_or(listeners.data.len(), NonZeroUsize::get);
         let workers = listen::deal(listeners.data, n_workers)?.into_iter().map(|listeners| {
             let path = DataPath::new(Arc::clone(&snapshots), limits.clone(), metrics.clone(), &settings);
-            worker(listeners, path, settings.serve, drain.watch())
+            worker(listeners, Arc::new(path), settings.serve, drain.watch())
         });
         let workers = Workers::start("data", workers.collect())?;
         let (mut control, mut aside) = (JoinSet::new(), Aside::default());
@@ -178,7 +178,7 @@ impl Router {
 }
 
 /// One worker: it accepts from each of its listeners.
-async fn worker(listeners: Vec<TcpListener>, path: DataPath, limits: ServeLimits, drain: Watch) {
+async fn worker(listeners: Vec<TcpListener>, path: Arc<DataPath>, limits: ServeLimits, drain: Watch) {
     if let Err(error) = serve_each(listeners, limits, path, drain).await {
         tracing::error!(%error, "a worker could not serve");
     }

@@ -53,7 +53,7 @@ impl<F: Future> Future for CutShort<F> {
 }
 
 /// A journey through a cell of one place, which `backend` answers for.
-fn journey(backend: SocketAddr) -> Journey {
+fn journey(backend: SocketAddr) -> Arc<Journey> {
     let fleet = "
 fleet: test
 cells: [{ id: cell-a, url: http://a:1 }, { id: cell-b, url: http://b:1 }]
@@ -70,7 +70,7 @@ cell: { max_in_flight: 1, classes: { default: { queue: 1, max_wait: 60s } } }
         body: BodyLimits::default(),
     };
     let upstream = Upstream::new(&backend.to_string(), UpstreamLimits::default());
-    Journey { cell: Arc::new(cell), upstream, load: Arc::new(LoadField::new(compartments)) }
+    Arc::new(Journey { cell: Arc::new(cell), upstream, load: LoadField::new(compartments) })
 }
 
 /// Answers every request with `ok`.
@@ -91,11 +91,11 @@ async fn backend() -> SocketAddr {
 
 /// Sends one request on the journey, to wait for a place that somebody else has, and cuts it short; what the client
 /// was answered, and whether the connection's task panicked.
-async fn travel(journey: &Journey, waits: usize, cut: Cut) -> (String, bool) {
+async fn travel(journey: &Arc<Journey>, waits: usize, cut: Cut) -> (String, bool) {
     let tenant = TenantId::parse(b"other", &Alphabet::default()).unwrap();
     let place = Mutex::new(Some(journey.cell.compartments.try_acquire(0, &tenant).unwrap()));
     let (mut client, server) = tokio::io::duplex(4096);
-    let journey = journey.clone();
+    let journey = Arc::clone(journey);
     let service = service_fn(move |request| {
         let journey = journey.clone();
         let call = async move { journey.call(([127, 0, 0, 1], 1).into(), request).await };

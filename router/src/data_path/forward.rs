@@ -124,7 +124,12 @@ impl Exchange<'_> {
         let failed = match timeout_at(deadline.into(), self.send(cell, fresh, head, &on_cell)).await {
             Ok(Ok(response)) => match refusal_fault(response.headers()) {
                 None => return Ok(Answer { response, on_cell, cell }),
-                Some(fault) => refused(fault, response).await,
+                Some(fault) => {
+                    let retry_after = retry_after(response.headers());
+                    // In a box, since every attempt would else have room for this.
+                    Box::pin(discard(response.into_body())).await;
+                    Failed { fault, retry_after }
+                }
             },
             Ok(Err(fault)) => Failed { fault, retry_after: None },
             Err(_) => Failed { fault: Fault::Deadline, retry_after: None },
@@ -197,14 +202,6 @@ fn refusal_fault(fields: &HeaderMap) -> Option<Fault> {
         Some(word) => CellReason::from_wire(word.as_bytes()).map(Fault::Refused),
         None => fields.contains_key(headers::FAULT).then_some(Fault::BackendLost),
     }
-}
-
-/// Reads an agent's refusal to its end.
-async fn refused(fault: Fault, response: Response<UpstreamBody>) -> Failed {
-    let retry_after = retry_after(response.headers());
-    // In a box, since every attempt would else have room for this.
-    Box::pin(discard(response.into_body())).await;
-    Failed { fault, retry_after }
 }
 
 fn retry_after(fields: &HeaderMap) -> Option<Duration> {

@@ -48,8 +48,8 @@ use self::view::{CachedView, View};
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 
-/// One worker's data path. Clones share everything.
-#[derive(Debug, Clone)]
+/// One worker's data path.
+#[derive(Debug)]
 pub(crate) struct DataPath {
     view: Arc<CachedView>,
     limits: Limits,
@@ -113,6 +113,22 @@ impl DataPath {
         closing.release(forwarded)
     }
 
+    /// The journey, in a span of its own.
+    async fn shown(
+        &self,
+        view: &Arc<View>,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+        span: Span,
+    ) -> Response<Reply> {
+        let journey = async {
+            let response = self.journey(view, peer, request, &span).await;
+            tracing::debug!(status = response.status().as_u16(), "request answered");
+            response
+        };
+        journey.instrument(span.clone()).await
+    }
+
     fn outgoing(
         &self,
         head: Parts,
@@ -144,13 +160,8 @@ impl serve::Service for DataPath {
         if span.is_disabled() {
             return self.journey(&view, peer, request, &span).await;
         }
-        // Whoever looks closely pays for it: in here, the journey would have room in every request.
-        let journey = async {
-            let response = self.journey(&view, peer, request, &span).await;
-            tracing::debug!(status = response.status().as_u16(), "request answered");
-            response
-        };
-        Box::pin(journey.instrument(span.clone())).await
+        // Whoever looks closely pays for it: in here, it would have room in every request.
+        Box::pin(self.shown(&view, peer, request, span)).await
     }
 }
 

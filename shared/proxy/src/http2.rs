@@ -43,7 +43,7 @@ const MAX_HEADER_LIST: u32 = 16 * 1024;
 const MAX_FIELDS: usize = 100;
 
 /// Answers the requests of one connection, until the client, its silence or the drain ends it.
-pub(crate) async fn converse<S: Service>(
+pub(crate) async fn converse<S: Service + Clone>(
     stream: ClientStream,
     peer: SocketAddr,
     limits: ServeLimits,

@@ -30,7 +30,7 @@ use crate::tunnel;
 
 /// Accepts and serves connections until `drain` says that nothing new is accepted; then returns when every connection
 /// has ended, or at the cut.
-pub async fn serve<S: Service>(
+pub async fn serve<S: Service + Clone>(
     listener: std::net::TcpListener,
     limits: ServeLimits,
     service: S,
@@ -67,7 +67,7 @@ pub async fn serve<S: Service>(
 }
 
 /// The same for each of `listeners`, in one worker; its limits are those of each.
-pub async fn serve_each<S: Service>(
+pub async fn serve_each<S: Service + Clone>(
     mut listeners: Vec<std::net::TcpListener>,
     limits: ServeLimits,
     service: S,
@@ -93,7 +93,7 @@ async fn accept(
     Ok((stream, peer, place))
 }
 
-async fn connection<S: Service>(
+async fn connection<S: Service + Clone>(
     stream: TcpStream,
     peer: SocketAddr,
     limits: ServeLimits,
@@ -139,7 +139,7 @@ async fn last_moment(turn: &Turn) {
 }
 
 /// Answers request after request of HTTP/1.1, until the client or the drain ends the connection, or a tunnel takes it.
-async fn converse<S: Service>(
+async fn converse<S: Service + Clone>(
     stream: ClientStream,
     peer: SocketAddr,
     limits: ServeLimits,

@@ -1,6 +1,7 @@
 //! What serves and what is served: the bounds on clients, and whoever answers their requests.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -37,7 +38,7 @@ impl Default for ServeLimits {
 }
 
 /// What answers the requests of a listener.
-pub trait Service: Clone + Send + Sync + 'static {
+pub trait Service: Send + Sync + 'static {
     /// The body of an answer.
     type Body: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static> + Send + Unpin + 'static;
 
@@ -47,4 +48,17 @@ pub trait Service: Clone + Send + Sync + 'static {
         peer: SocketAddr,
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
+}
+
+/// One service for every connection of a worker: to clone it costs the same whatever it is made of.
+impl<S: Service> Service for Arc<S> {
+    type Body = S::Body;
+
+    fn call(
+        &self,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<Self::Body>> + Send {
+        S::call(self, peer, request)
+    }
 }

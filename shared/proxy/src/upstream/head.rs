@@ -16,8 +16,8 @@ use crate::upgrade;
 /// The most fields of an answer.
 const MAX_FIELDS: usize = 100;
 
-/// Room for the fields that an intermediary adds to an answer: growing a map costs more than all of them.
-const ADDED_FIELDS: usize = 8;
+/// Room for the fields that a router adds to an answer, Via and those of limits: growing a map costs more than them all.
+const ADDED_FIELDS: usize = 6;
 
 /// The most bytes of an answer's head.
 const MAX_HEAD: usize = 64 * 1024;

@@ -14,3 +14,5 @@ mod h2load;
 mod http2;
 mod httpx;
 mod program;
+mod slow;
+mod websockets;

@@ -57,6 +57,7 @@ impl ProcessArgs {
         F: Future<Output = anyhow::Result<()>>,
     {
         logs::init(self.log_format, &self.log)?;
+        std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let done = runtime.block_on(async {
             let signals = Signals::new(self.until_stdin_closes)?;

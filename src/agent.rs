@@ -13,7 +13,7 @@ use cofferdam_proxy::handover::Named;
 use cofferdam_proxy::workers;
 
 use crate::process::{self, ProcessArgs, Signals, Told};
-use crate::sockets::{self, SocketArgs, Succession, Wanted};
+use crate::sockets::{self, ConnectionArgs, SocketArgs, Succession, Wanted};
 
 /// Run the agent of one cell: its bulkheads, in front of its backend
 #[derive(Debug, clap::Args)]
@@ -71,6 +71,9 @@ pub(crate) struct CellArgs {
 
     #[command(flatten)]
     sockets: SocketArgs,
+
+    #[command(flatten)]
+    connections: ConnectionArgs,
 }
 
 /// An agent that serves, between the process that it follows and the one that follows it.
@@ -129,6 +132,8 @@ impl CellArgs {
         let settings = Settings {
             trusted_routers: self.trusted_routers.clone(),
             workers: NonZeroUsize::new(n_workers),
+            max_connections: self.connections.max_connections,
+            max_connections_per_address: self.connections.max_connections_per_address,
             drain_grace: self.drain_grace,
             drain_deadline: self.drain_deadline,
             ..Settings::new(self.cell.clone(), backend)

@@ -59,6 +59,7 @@ impl ProcessArgs {
     {
         logs::init(self.log_format, &self.log)?;
         raise_open_files();
+        std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let done = runtime.block_on(async {
             let signals = Signals::new(self.until_stdin_closes)?;

@@ -2,9 +2,11 @@
 //! flags, in this order; and how they go on to the process that follows it.
 
 use std::net::{SocketAddr, TcpListener};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use cofferdam_proxy::census::DEFAULT_PER_ADDRESS;
 use cofferdam_proxy::handover::{Claimed, Named, Offer, claim};
 use cofferdam_proxy::listen;
 use cofferdam_proxy::passed;
@@ -23,6 +25,18 @@ pub(crate) struct SocketArgs {
     /// socket's path
     #[arg(long, env = "COFFERDAM_HANDOVER", value_name = "PATH")]
     handover: Option<PathBuf>,
+}
+
+/// Flags of every process that bounds what clients may hold of it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConnectionArgs {
+    /// The most connections of clients, shared out evenly among workers; more wait [default: 16384 for each worker]
+    #[arg(long, env = "COFFERDAM_MAX_CONNECTIONS", value_name = "N")]
+    pub(crate) max_connections: Option<NonZeroU32>,
+
+    /// The most connections of one address, or of one /64 of IPv6; more are closed. Trusted addresses have no such bound
+    #[arg(long, env = "COFFERDAM_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value_t = DEFAULT_PER_ADDRESS)]
+    pub(crate) max_connections_per_address: NonZeroU32,
 }
 
 /// What a process listens on where no socket is there already.

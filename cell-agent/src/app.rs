@@ -11,6 +11,7 @@ use std::time::Duration;
 use cofferdam_bulkhead::{Compartments, LayoutError};
 use cofferdam_fleet::Fleet;
 use cofferdam_model::{CellId, FleetName};
+use cofferdam_proxy::census::Census;
 use cofferdam_proxy::drain::{Drain, Phase};
 use cofferdam_proxy::listen;
 use cofferdam_proxy::serve::serve_each;
@@ -88,6 +89,7 @@ impl Agent {
         let metrics = Metrics::register(&mut registry, fleet.cell.classes.iter().map(|class| &class.name));
         let routers = Arc::new(Routers::new(settings.trusted_routers.clone()));
         routers.register(&mut registry);
+        let census = Census::register(&mut registry, "cofferdam_agent", settings.max_connections_per_address);
         let drain = Drain::default();
         let (mut control, mut aside) = (JoinSet::new(), Aside::default());
         let health = watch_backend(&settings, &mut control);
@@ -106,6 +108,7 @@ impl Agent {
             classifier: Classifier::new(Arc::new(fleet.clone()), routers),
             compartments: compartments.clone(),
             metrics: Arc::clone(&metrics),
+            census,
             body: settings.body,
         });
         let workers = start_workers(&settings, cell, listeners.data, &drain)?;
@@ -180,7 +183,8 @@ fn start_workers(
     listeners: Vec<TcpListener>,
     drain: &Drain,
 ) -> io::Result<Workers> {
-    let limits = settings.serve;
+    let n_workers = settings.workers.map_or(listeners.len(), NonZeroUsize::get);
+    let limits = settings.serve.sharing(settings.max_connections, n_workers.max(listeners.len()));
     let backend = settings.backend.address();
     // All the cell's places may come to lie with one worker: who has a place is not refused a connection.
     let places = cell.compartments.layout().max_in_flight() as usize;
@@ -197,6 +201,5 @@ fn start_workers(
             }
         }
     };
-    let n_workers = settings.workers.map_or(listeners.len(), NonZeroUsize::get);
     Workers::start("agent", listen::deal(listeners, n_workers)?.into_iter().map(worker).collect())
 }

@@ -7,11 +7,13 @@
 //! Each stage returns the value that the next one demands. The place rides in the answer's body and is given back when
 //! the body ends, fails, or is dropped because the client went away; before that, dropping the journey gives it back.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use cofferdam_bulkhead::{Compartments, Place};
 use cofferdam_model::headers;
+use cofferdam_proxy::census::{Census, Counted};
 use cofferdam_proxy::guard::Guarded;
 use cofferdam_proxy::payload::Payload;
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
@@ -31,7 +33,7 @@ use crate::answer::{AnswerBody, Release};
 use crate::classify::{Classified, Classifier};
 use crate::forward::{self, Relay};
 use crate::metrics::{Metrics, Record};
-use crate::rejection::Rejection;
+use crate::rejection::{self, Rejection};
 use crate::report::LoadField;
 use crate::{gate, request};
 
@@ -42,6 +44,7 @@ pub(crate) struct Cell {
     pub(crate) classifier: Classifier,
     pub(crate) compartments: Compartments,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) census: Census,
     pub(crate) body: BodyLimits,
 }
 
@@ -65,16 +68,33 @@ impl Service for Journey {
     type Body = AnswerBody;
 
     async fn call(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<AnswerBody> {
-        let answered = self.answer(peer, request).await;
-        let mut response = answered.unwrap_or_else(|rejection| {
-            rejection.into_response().map(|body| Guarded::new(Payload::from(body), None))
-        });
-        self.load.write(response.headers_mut());
-        response
+        match self.answer(peer, request).await {
+            Ok(mut response) => {
+                self.load.write(response.headers_mut());
+                response
+            }
+            Err(rejection) => self.own_answer(rejection.into_response()),
+        }
+    }
+
+    /// A router stands for many clients.
+    fn enter(&self, peer: IpAddr) -> Option<Counted> {
+        self.cell.census.enter(peer, self.cell.classifier.trusts(peer))
+    }
+
+    fn panicked(&self) -> Option<Response<AnswerBody>> {
+        self.cell.census.panicked();
+        Some(self.own_answer(rejection::panicked()))
     }
 }
 
 impl Journey {
+    fn own_answer(&self, response: Response<Bytes>) -> Response<AnswerBody> {
+        let mut response = response.map(|body| Guarded::new(Payload::from(body), None));
+        self.load.write(response.headers_mut());
+        response
+    }
+
     async fn answer(
         &self,
         peer: SocketAddr,

@@ -72,6 +72,12 @@ impl Rejection {
     }
 }
 
+/// The answer to a request that panicked. It names no fault, so that the router does not try the same on another cell.
+pub(crate) fn panicked() -> Response<Bytes> {
+    let title = "Request met a fault of the agent";
+    problem(StatusCode::INTERNAL_SERVER_ERROR, "internal", title).into_response()
+}
+
 fn problem(status: StatusCode, kind: &str, title: &str) -> Problem {
     Problem::new(status, format!("urn:cofferdam:{kind}"), title)
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use cofferdam_fleet::Fleet;
 use cofferdam_limits::{Clock, Embedded, Limits};
+use cofferdam_proxy::census::Census;
 use cofferdam_proxy::drain::{Drain, Phase, Watch};
 use cofferdam_proxy::listen;
 use cofferdam_proxy::serve::{ServeLimits, serve_each};
@@ -79,6 +80,8 @@ impl Router {
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
         let mut registry = Registry::default();
         let metrics = data_path::Metrics::register(&mut registry);
+        let census =
+            Census::register(&mut registry, "cofferdam_router", settings.max_connections_per_address);
         registry.register_collector(Box::new(directory.clone()));
         registry.register_collector(Box::new(LimitsMetrics::new(limits.clone())));
         let last_reload_error = Arc::default();
@@ -87,9 +90,16 @@ impl Router {
             listeners.data.first().ok_or(io::ErrorKind::InvalidInput).map(TcpListener::local_addr);
         let data_address = data_address.map_err(io::Error::from)??;
         let n_workers = settings.workers.map_or(listeners.data.len(), NonZeroUsize::get);
+        let serve = settings.serve.sharing(settings.max_connections, n_workers.max(listeners.data.len()));
         let workers = listen::deal(listeners.data, n_workers)?.into_iter().map(|listeners| {
-            let path = DataPath::new(Arc::clone(&snapshots), limits.clone(), metrics.clone(), &settings);
-            worker(listeners, Arc::new(path), settings.serve, drain.watch())
+            let path = DataPath::new(
+                Arc::clone(&snapshots),
+                limits.clone(),
+                metrics.clone(),
+                census.clone(),
+                &settings,
+            );
+            worker(listeners, Arc::new(path), serve, drain.watch())
         });
         let workers = Workers::start("data", workers.collect())?;
         let (mut control, mut aside) = (JoinSet::new(), Aside::default());

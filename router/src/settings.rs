@@ -1,8 +1,9 @@
 //! What belongs to this one router process, and so comes by flags and not by the fleet file.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
+use cofferdam_proxy::census;
 use cofferdam_proxy::replay::BodyLimits;
 use cofferdam_proxy::serve::ServeLimits;
 use cofferdam_proxy::upstream::UpstreamLimits;
@@ -18,6 +19,10 @@ pub struct Settings {
     pub drain_deadline: Duration,
     /// Bounds on clients' connections.
     pub serve: ServeLimits,
+    /// The most connections in all, shared out evenly among workers; by default as many for each as `serve` says.
+    pub max_connections: Option<NonZeroU32>,
+    /// The most connections of one client address; an address that is trusted with a tenant header has no such bound.
+    pub max_connections_per_address: NonZeroU32,
     /// Bounds on request bodies.
     pub body: BodyLimits,
     /// Bounds on connections to cells.
@@ -33,6 +38,8 @@ impl Default for Settings {
             drain_grace: Duration::ZERO,
             drain_deadline: Duration::from_secs(30),
             serve: ServeLimits::default(),
+            max_connections: None,
+            max_connections_per_address: census::DEFAULT_PER_ADDRESS,
             body: BodyLimits::default(),
             upstream: UpstreamLimits::default(),
             probe_every: Duration::from_millis(500),

@@ -8,6 +8,7 @@ mod support;
 
 mod bodies;
 mod command;
+mod connections;
 mod drain;
 mod events;
 mod failover;

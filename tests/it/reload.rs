@@ -83,12 +83,12 @@ async fn fifty_reloads_under_load_fail_no_request() {
         let (data, stop, all) = (router.data, Arc::clone(&stop), Arc::clone(&served));
         load.spawn(async move {
             let mut client = raw::Client::connect(data).await;
-            let mut served = 0;
+            let mut n_served = 0;
             while !stop.load(Ordering::SeqCst) {
-                let tenant = ["acme", "globex", "initech", "hooli"][(n + served) % 4];
+                let tenant = ["acme", "globex", "initech", "hooli"][(n + n_served) % 4];
                 let answer = client.ask(get("/", tenant)).await;
                 assert_eq!(answer.status(), 200, "{answer:?}");
-                served += 1;
+                n_served += 1;
                 all.fetch_add(1, Ordering::SeqCst);
             }
         });

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncWriteExt, BufReader};
@@ -13,6 +14,9 @@ use tokio::task::JoinSet;
 use super::message::{read_body, read_head};
 use super::raw::{get, post};
 use super::{eventually, within};
+
+/// Between two requests of a lane.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Lanes that send one request after another until they are stopped.
 pub(crate) struct Load {
@@ -84,6 +88,8 @@ async fn lane(style: Style, to: SocketAddr, shared: Arc<Shared>) -> Lane {
             Style::Kept => ask(&mut kept, to, is_post, &mut lane.connections).await,
             Style::Http2 => ask_http2(&mut http2, to, is_post, &mut lane.connections).await,
         };
+        // The machine has other things to do besides.
+        tokio::time::sleep(PAUSE).await;
         match answered {
             Ok(()) => {
                 lane.served += 1;

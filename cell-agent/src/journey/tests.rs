@@ -1,8 +1,10 @@
 //! A journey that is cut short at each of its awaits, by a drop and by a panic.
 
 use std::io;
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use cofferdam_fleet::{Fleet, Trusted};
@@ -67,6 +69,7 @@ cell: { max_in_flight: 1, classes: { default: { queue: 1, max_wait: 60s } } }
         metrics: Metrics::register(&mut Registry::default(), classes),
         classifier: Classifier::new(Arc::new(fleet), Arc::new(Routers::new(Trusted::loopback()))),
         compartments: compartments.clone(),
+        census: Census::register(&mut Registry::default(), "test", NonZeroU32::MAX),
         body: BodyLimits::default(),
     };
     let upstream = Upstream::new(&backend.to_string(), UpstreamLimits::default());
@@ -130,5 +133,54 @@ async fn a_journey_that_is_dropped_or_panics_at_any_await_gives_its_place_back()
             n_awaits += 1;
         }
         assert!(n_awaits >= 3, "the queue, the connection and the answer, not {n_awaits}");
+    }
+}
+
+/// A subscriber that panics when a span is entered for the second time: a request is polled again, and has its place.
+struct PanicsOnce(AtomicUsize);
+
+impl tracing::Subscriber for PanicsOnce {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.is_span() && metadata.name() == "request"
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {}
+
+    fn enter(&self, _: &tracing::span::Id) {
+        assert!(self.0.fetch_add(1, Ordering::SeqCst) != 1, "the log is full");
+    }
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn a_panic_within_a_request_is_a_500_with_its_place_back_and_the_connection_goes_on() {
+    let _panics = tracing::subscriber::set_default(PanicsOnce(AtomicUsize::new(0)));
+    let journey = journey(backend().await);
+    let listener = cofferdam_proxy::listen::one(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let address = listener.local_addr().unwrap();
+    let limits = cofferdam_proxy::serve::ServeLimits::default();
+    let drain = cofferdam_proxy::drain::Drain::default();
+    tokio::spawn(cofferdam_proxy::serve::serve(listener, limits, journey.clone(), drain.watch()));
+    let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
+    for (status, end) in [("HTTP/1.1 500 ", "}"), ("HTTP/1.1 200 ", "ok")] {
+        client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\ncofferdam-tenant: acme\r\n\r\n").await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(end.as_bytes()) {
+            assert!(client.read_buf(&mut answer).await.unwrap() > 0);
+        }
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.starts_with(status) && answer.contains("endpoint-load-metrics"), "{answer}");
+        tokio::task::yield_now().await;
+        let cell = journey.cell.compartments.snapshot();
+        assert_eq!((cell.used, cell.classes[0].queued, cell.tenants), (0, 0, 0), "{answer}");
     }
 }

@@ -21,13 +21,14 @@ mod release;
 mod retry;
 mod view;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use cofferdam_limits::Limits;
 use cofferdam_model::headers;
+use cofferdam_proxy::census::{Census, Counted};
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
 use cofferdam_proxy::serve;
 use cofferdam_proxy::target::{self, Target, TargetError};
@@ -54,6 +55,7 @@ pub(crate) struct DataPath {
     view: Arc<CachedView>,
     limits: Limits,
     metrics: Metrics,
+    census: Census,
     body: BodyLimits,
 }
 
@@ -63,10 +65,11 @@ impl DataPath {
         snapshots: Arc<ArcSwap<Snapshot>>,
         limits: Limits,
         metrics: Metrics,
+        census: Census,
         settings: &Settings,
     ) -> Self {
         let view = Arc::new(CachedView::new(snapshots, metrics.clone(), settings.upstream));
-        Self { view, limits, metrics, body: settings.body }
+        Self { view, limits, metrics, census, body: settings.body }
     }
 
     /// The journey.
@@ -162,6 +165,16 @@ impl serve::Service for DataPath {
         }
         // Whoever looks closely pays for it: in here, it would have room in every request.
         Box::pin(self.shown(&view, peer, request, span)).await
+    }
+
+    /// Whoever is trusted with what it says of earlier hops stands for many clients.
+    fn enter(&self, peer: IpAddr) -> Option<Counted> {
+        self.census.enter(peer, identify::is_trusted(&self.view.current().snapshot, peer))
+    }
+
+    fn panicked(&self) -> Option<Response<Reply>> {
+        self.census.panicked();
+        Some(release::panicked(&self.metrics))
     }
 }
 

@@ -47,6 +47,8 @@ pub(crate) enum Reason {
     Malformed,
     /// The deadline passed.
     Deadline,
+    /// A fault of this program.
+    Internal,
 }
 
 /// A refusal on its way to the client.
@@ -93,6 +95,7 @@ impl Reason {
             Self::Lost => "cell_lost",
             Self::Malformed => "cell_malformed",
             Self::Deadline => "deadline",
+            Self::Internal => "internal",
         }
     }
 
@@ -130,13 +133,16 @@ impl Reason {
             Self::Lost => (StatusCode::BAD_GATEWAY, "The cell was lost during the request"),
             Self::Malformed => (StatusCode::BAD_GATEWAY, "The cell's answer was not valid"),
             Self::Deadline => (StatusCode::GATEWAY_TIMEOUT, "The cell took too long"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "The request met a fault of the router"),
         }
     }
 
     /// The outcome that a request refused for this reason counts as.
     pub(super) fn outcome(self) -> Outcome {
         match self {
-            Self::PairDown | Self::Lost | Self::Malformed | Self::Deadline => Outcome::Failed,
+            Self::PairDown | Self::Lost | Self::Malformed | Self::Deadline | Self::Internal => {
+                Outcome::Failed
+            }
             Self::BodyBroken => Outcome::ClientGone,
             _ => Outcome::Refused,
         }

@@ -23,7 +23,7 @@ use super::identify::Identified;
 use super::limit_fields;
 use super::metrics::Metrics;
 use super::outcome::Outcome;
-use super::reject::Rejection;
+use super::reject::{Reason, Rejection};
 use super::view::View;
 use crate::cells::OnCell;
 
@@ -55,6 +55,13 @@ pub(super) struct Closing<'a> {
     pub(super) view: &'a Arc<View>,
     pub(super) metrics: &'a Metrics,
     pub(super) arrived: Instant,
+}
+
+/// The answer to a request that panicked, and holds nothing any more.
+pub(super) fn panicked(metrics: &Metrics) -> Response<Reply> {
+    metrics.refused(Reason::Internal);
+    let response = Rejection::new(Reason::Internal, "it was logged").problem().into_response();
+    response.map(|bytes| Guarded::new(Payload::from(bytes), InFlight::default()))
 }
 
 impl Closing<'_> {

@@ -17,6 +17,7 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 
+use crate::caught;
 use crate::client::ClientStream;
 use crate::drain::{Phase, Watch};
 use crate::fields::strip_hop_by_hop;
@@ -101,7 +102,7 @@ async fn answer<S: Service>(
     }
     join_cookies(fields);
     let is_head = *request.method() == Method::HEAD;
-    let mut response = service.call(peer, request).await;
+    let mut response = caught::answer(service, peer, request).await;
     *response.version_mut() = Version::HTTP_2;
     if !is_head {
         return response.map(|body| StreamBody(Some(body)));

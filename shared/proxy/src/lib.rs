@@ -3,6 +3,8 @@
 //!
 //! It knows none of the product's words: no tenant, no cell, no limit.
 
+mod caught;
+pub mod census;
 mod client;
 pub mod drain;
 pub mod fields;

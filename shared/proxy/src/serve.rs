@@ -20,6 +20,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use crate::caught;
 use crate::client::{ClientStream, ClientTimes, DRAIN_IDLE, Turn};
 use crate::drain::{Phase, Watch};
 use crate::guard::Guarded;
@@ -56,10 +57,12 @@ pub async fn serve<S: Service + Clone>(
             }
         };
         failed_last = false;
+        // Closed at once: what would be said in one protocol could not be read in another.
+        let Some(counted) = service.enter(peer.ip()) else { continue };
         let (service, drain) = (service.clone(), drain.clone());
         tokio::spawn(async move {
             connection(stream, peer, limits, service, drain).await;
-            drop(place);
+            drop((place, counted));
         });
     }
     drop(listener);
@@ -155,7 +158,7 @@ async fn converse<S: Service + Clone>(
         let (service, answering) = (service.clone(), turn.answering());
         // In a box for as long as it is needed: an idle connection has no room for it.
         Box::pin(async move {
-            let mut response = service.call(peer, request).await;
+            let mut response = caught::answer(&service, peer, request).await;
             // The version is each connection's own, whatever an upstream spoke.
             *response.version_mut() = Version::HTTP_11;
             if tunnel::is_switch(&response) {

@@ -1,6 +1,7 @@
 //! What serves and what is served: the bounds on clients, and whoever answers their requests.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
+
+use crate::census::Counted;
 
 /// Bounds on what clients may hold of one worker.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +26,14 @@ pub struct ServeLimits {
     pub stall: Duration,
     /// The most bytes of a request's head in HTTP/1.1; more are answered 431, and a longer target 414.
     pub max_head_bytes: usize,
+}
+
+impl ServeLimits {
+    /// The same, where all of `n_loops` accept loops together have at most `most` connections.
+    pub fn sharing(self, most: Option<NonZeroU32>, n_loops: usize) -> Self {
+        let share = most.map(|most| (most.get() as usize).div_ceil(n_loops.max(1)));
+        Self { max_connections: share.unwrap_or(self.max_connections), ..self }
+    }
 }
 
 impl Default for ServeLimits {
@@ -48,6 +59,16 @@ pub trait Service: Send + Sync + 'static {
         peer: SocketAddr,
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
+
+    /// Lets a connection in and counts it, or refuses it: then it is closed unanswered. By default each is let in.
+    fn enter(&self, _peer: IpAddr) -> Option<Counted> {
+        Some(Counted::default())
+    }
+
+    /// The answer to a request whose call panicked; by default there is none, and its connection is lost.
+    fn panicked(&self) -> Option<Response<Self::Body>> {
+        None
+    }
 }
 
 /// One service for every connection of a worker: to clone it costs the same whatever it is made of.
@@ -60,5 +81,13 @@ impl<S: Service> Service for Arc<S> {
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<Self::Body>> + Send {
         S::call(self, peer, request)
+    }
+
+    fn enter(&self, peer: IpAddr) -> Option<Counted> {
+        S::enter(self, peer)
+    }
+
+    fn panicked(&self) -> Option<Response<Self::Body>> {
+        S::panicked(self)
     }
 }

@@ -23,6 +23,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+mod faults;
 mod http2;
 
 const LIMITS: ServeLimits = ServeLimits {

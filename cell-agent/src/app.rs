@@ -107,6 +107,7 @@ impl Agent {
             compartments: compartments.clone(),
             metrics: Arc::clone(&metrics),
             body: settings.body,
+            backend_protocol: settings.backend_protocol,
         });
         let workers = start_workers(&settings, cell, listeners.data, &drain)?;
         let (grace, deadline) = (settings.drain_grace, settings.drain_deadline);

@@ -12,6 +12,7 @@ mod drain;
 mod failover;
 mod faults;
 mod framing;
+mod grpc;
 mod headers;
 mod http2;
 mod isolation;

@@ -67,6 +67,7 @@ cell: { max_in_flight: 1, classes: { default: { queue: 1, max_wait: 60s } } }
         metrics: Metrics::register(&mut Registry::default(), classes),
         classifier: Classifier::new(Arc::new(fleet), Arc::new(Routers::new(Trusted::loopback()))),
         compartments: compartments.clone(),
+        backend_protocol: BackendProtocol::Auto,
         body: BodyLimits::default(),
     };
     let upstream = Upstream::new(&backend.to_string(), UpstreamLimits::default());

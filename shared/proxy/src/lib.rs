@@ -6,6 +6,7 @@
 mod client;
 pub mod drain;
 pub mod fields;
+pub mod grpc;
 pub mod guard;
 pub mod handover;
 mod http2;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use cofferdam_agent::{Agent, Backend, Listeners, Running, Settings};
+use cofferdam_agent::{Agent, Backend, BackendProtocol, Listeners, Running, Settings};
 use cofferdam_fleet::{Fleet, FleetError, Loaded, Problem, Trusted, did_you_mean};
 use cofferdam_model::CellId;
 use cofferdam_proxy::handover::Named;
@@ -25,8 +25,20 @@ pub(crate) struct Args {
     #[arg(long, env = "COFFERDAM_BACKEND", default_value = "http://127.0.0.1:7200")]
     backend: Backend,
 
+    /// What the backend is spoken to in; auto: HTTP/2 for gRPC, HTTP/1.1 for everything else
+    #[arg(long, env = "COFFERDAM_BACKEND_PROTOCOL", value_enum, default_value = "auto")]
+    backend_protocol: Protocol,
+
     #[command(flatten)]
     process: ProcessArgs,
+}
+
+/// Which protocol a backend is spoken to in.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Protocol {
+    Auto,
+    Http1,
+    Http2,
 }
 
 /// Flags of every process that runs an agent.
@@ -82,11 +94,25 @@ pub(crate) struct Serving {
     succession: Succession,
 }
 
+impl From<Protocol> for BackendProtocol {
+    fn from(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Auto => Self::Auto,
+            Protocol::Http1 => Self::Http1,
+            Protocol::Http2 => Self::Http2,
+        }
+    }
+}
+
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let loaded = args.cell.load()?;
     let passed = sockets::passed()?;
     args.process.run(async move |mut signals| {
-        args.cell.start("agent", &loaded, args.backend, passed).await?.until_told(&mut signals).await;
+        args.cell
+            .start("agent", &loaded, args.backend, args.backend_protocol, passed)
+            .await?
+            .until_told(&mut signals)
+            .await;
         Ok(())
     })
 }
@@ -111,6 +137,7 @@ impl CellArgs {
         role: &'static str,
         loaded: &Loaded,
         backend: Backend,
+        protocol: Protocol,
         passed: Vec<Named>,
     ) -> anyhow::Result<Serving> {
         process::warn(loaded, &self.fleet);
@@ -136,6 +163,7 @@ impl CellArgs {
             max_connections_per_address: self.connections.max_connections_per_address,
             drain_grace: self.drain_grace,
             drain_deadline: self.drain_deadline,
+            backend_protocol: protocol.into(),
             ..Settings::new(self.cell.clone(), backend)
         };
         let running = Agent::start(fleet, settings, Listeners { data, probes: Some(probes) })?;

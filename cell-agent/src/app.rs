@@ -110,6 +110,7 @@ impl Agent {
             metrics: Arc::clone(&metrics),
             census,
             body: settings.body,
+            backend_protocol: settings.backend_protocol,
         });
         let workers = start_workers(&settings, cell, listeners.data, &drain)?;
         let (grace, deadline) = (settings.drain_grace, settings.drain_deadline);

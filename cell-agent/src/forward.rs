@@ -8,6 +8,7 @@ use std::net::IpAddr;
 
 use cofferdam_model::{ClassName, headers};
 use cofferdam_proxy::fields;
+use cofferdam_proxy::grpc::{self, Call, Code};
 use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::replay::{BodyError, ReplayBody};
 use cofferdam_proxy::upgrade;
@@ -59,6 +60,19 @@ pub(crate) struct Relay<'a> {
     /// This agent's pseudonym in Via.
     pub(crate) via: &'a Via,
     pub(crate) class: &'a ClassName,
+    pub(crate) call: Call,
+}
+
+/// One exchange as the backend is asked for it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    pub(crate) head: Head<'a>,
+    pub(crate) body: &'a ReplayBody,
+    pub(crate) call: Call,
+    /// Whether the backend is spoken to in HTTP/2.
+    pub(crate) http2: bool,
+    /// When the answer's head must be there.
+    pub(crate) deadline: Instant,
 }
 
 /// Makes a request's fields fit for the backend, and answers with the lines that this agent adds to them. What a client
@@ -67,11 +81,12 @@ pub(crate) fn prepare(map: &mut HeaderMap, request: &Classified, relay: &Relay<'
     let takes_trailers = fields::strip_hop_by_hop(map);
     fields::strip_where(map, headers::is_internal);
     let mut lines = FieldLines::with_capacity(ROOM);
-    if takes_trailers {
+    if takes_trailers || relay.call.is_grpc() {
         fields::take_trailers(&mut lines);
     }
     fields::say_forwarded(map, &mut lines, relay.peer, relay.trusted);
     relay.via.add_line(map, &mut lines, relay.version);
+    relay.call.say_timeout(map, &mut lines);
     let remaining = request.deadline.saturating_duration_since(Instant::now());
     lines.push_text(&headers::TENANT, request.tenant.as_str());
     lines.push_text(&headers::CLASS, relay.class.as_str());
@@ -86,19 +101,44 @@ pub(crate) fn clean(status: StatusCode, map: &mut HeaderMap) {
     fields::strip_where(map, headers::is_internal);
 }
 
-/// Sends a request to the backend and awaits the head of its answer until `deadline`. Dropping the future cancels the
+/// Sends a request to the backend and awaits the head of its answer until the deadline. Dropping the future cancels the
 /// exchange.
-pub(crate) async fn forward(
-    upstream: &Upstream,
-    head: Head<'_>,
-    body: &ReplayBody,
-    deadline: Instant,
-) -> Result<Response<UpstreamBody>, Fault> {
+pub(crate) async fn forward(upstream: &Upstream, ask: Ask<'_>) -> Result<Response<UpstreamBody>, Fault> {
     // A timeout polls what it bounds first: without this, what is too late already would still be sent.
-    if deadline <= Instant::now() {
+    if ask.deadline <= Instant::now() {
         return Err(Fault::Deadline);
     }
-    timeout_at(deadline, exchange(upstream, head, body)).await.map_err(|_| Fault::Deadline)?
+    let answered = async {
+        if ask.http2 {
+            // In a box, which keeps every other request's future small.
+            return Box::pin(stream(upstream, ask)).await;
+        }
+        exchange(upstream, ask.head, ask.body).await
+    };
+    timeout_at(ask.deadline, answered).await.map_err(|_| Fault::Deadline)?
+}
+
+/// The same rule on a stream: what the backend has not looked at gets one more try; what was lost on a connection that
+/// others had used does so only where it may be executed twice. A caller's own time bounds the answer to its last byte.
+async fn stream(upstream: &Upstream, ask: Ask<'_>) -> Result<Response<UpstreamBody>, Fault> {
+    let lease = upstream.stream(false).await.map_err(Fault::NoConnection)?;
+    let reused = lease.reused();
+    let mut answered = lease.send(ask.head, ask.body).await.map_err(fault);
+    let again = match &answered {
+        Err(Fault::Unread) => true,
+        Err(Fault::Lost(_)) => reused && ask.head.method.is_idempotent(),
+        _ => false,
+    };
+    if again && ask.body.replayable() {
+        let fresh = upstream.stream(true).await.map_err(Fault::NoConnection)?;
+        answered = fresh.send(ask.head, ask.body).await.map_err(fault);
+    }
+    let mut answer = answered?;
+    if let Some(ends) = ask.call.ends() {
+        let over = grpc::trailers(Code::DeadlineExceeded, "the caller's time is over");
+        answer.body_mut().end_by(ends, over);
+    }
+    Ok(answer)
 }
 
 async fn exchange(
@@ -122,12 +162,16 @@ async fn exchange(
 }
 
 async fn send(lease: Lease, head: Head<'_>, body: &ReplayBody) -> Result<Response<UpstreamBody>, Fault> {
-    lease.send(head, body).await.map_err(|fault| match fault {
+    lease.send(head, body).await.map_err(fault)
+}
+
+fn fault(fault: SendFault) -> Fault {
+    match fault {
         SendFault::Unsent => Fault::Unread,
         SendFault::Lost(error) => Fault::Lost(error),
         SendFault::Malformed(error) => Fault::Malformed(error),
         SendFault::RequestBody(BodyError::TooLarge(_)) => Fault::BodyTooLarge,
         SendFault::RequestBody(BodyError::Idle(_)) => Fault::BodyIdle,
         SendFault::RequestBody(error) => Fault::BodyBroken(error),
-    })
+    }
 }

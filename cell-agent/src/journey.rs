@@ -14,6 +14,7 @@ use bytes::Bytes;
 use cofferdam_bulkhead::{Compartments, Place};
 use cofferdam_model::headers;
 use cofferdam_proxy::census::{Census, Counted};
+use cofferdam_proxy::grpc::{self, Call};
 use cofferdam_proxy::guard::Guarded;
 use cofferdam_proxy::payload::Payload;
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
@@ -31,10 +32,12 @@ use tracing::Instrument;
 
 use crate::answer::{AnswerBody, Release};
 use crate::classify::{Classified, Classifier};
-use crate::forward::{self, Relay};
+use crate::forward::{self, Ask, Relay};
 use crate::metrics::{Metrics, Record};
 use crate::rejection::{self, Rejection};
 use crate::report::LoadField;
+use crate::request::BadRequest;
+use crate::settings::BackendProtocol;
 use crate::{gate, request};
 
 /// What all workers share.
@@ -46,6 +49,7 @@ pub(crate) struct Cell {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) census: Census,
     pub(crate) body: BodyLimits,
+    pub(crate) backend_protocol: BackendProtocol,
 }
 
 /// One worker's way through the cell: its connections to the backend and its last load report are its own.
@@ -61,6 +65,7 @@ struct Traveller {
     head: Parts,
     target: PathAndQuery,
     body: ReplayBody,
+    call: Call,
     is: Classified,
 }
 
@@ -68,12 +73,17 @@ impl Service for Journey {
     type Body = AnswerBody;
 
     async fn call(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<AnswerBody> {
-        match self.answer(peer, request).await {
+        let (head, body) = request.into_parts();
+        let is_grpc = grpc::is_call(&head);
+        match self.answer(peer, head, body).await {
             Ok(mut response) => {
                 self.load.write(response.headers_mut());
                 response
             }
-            Err(rejection) => self.own_answer(rejection.into_response()),
+            Err(rejection) => {
+                let problem = rejection.problem();
+                self.own_answer(if is_grpc { grpc::refusal(problem) } else { problem.into_response() })
+            }
         }
     }
 
@@ -84,7 +94,7 @@ impl Service for Journey {
 
     fn panicked(&self) -> Option<Response<AnswerBody>> {
         self.cell.census.panicked();
-        Some(self.own_answer(rejection::panicked()))
+        Some(self.own_answer(rejection::panicked().into_response()))
     }
 }
 
@@ -98,10 +108,11 @@ impl Journey {
     async fn answer(
         &self,
         peer: SocketAddr,
-        request: Request<Incoming>,
+        head: Parts,
+        body: Incoming,
     ) -> Result<Response<AnswerBody>, Rejection> {
         let arrived = Instant::now();
-        let traveller = self.classify(peer, request, arrived).inspect_err(|rejection| {
+        let traveller = self.classify(peer, head, body, arrived).inspect_err(|rejection| {
             tracing::debug!(%peer, %rejection, "turned away");
             self.cell.metrics.unclassified();
         })?;
@@ -120,14 +131,16 @@ impl Journey {
     fn classify(
         &self,
         peer: SocketAddr,
-        request: Request<Incoming>,
+        mut head: Parts,
+        body: Incoming,
         arrived: Instant,
     ) -> Result<Traveller, Rejection> {
-        let (mut head, body) = request.into_parts();
         let target = request::check(&mut head, &self.cell.via)?;
-        let is = self.cell.classifier.classify(peer.ip(), &head, arrived)?;
+        let call = Call::read(&head, arrived).map_err(BadRequest::from)?;
+        let mut is = self.cell.classifier.classify(peer.ip(), &head, arrived)?;
+        is.deadline = call.bound(is.deadline);
         let body = ReplayBody::without(body, head.version, self.cell.body, headers::is_internal);
-        Ok(Traveller { peer, head, target, body, is })
+        Ok(Traveller { peer, head, target, body, call, is })
     }
 
     /// From classification to an answer. A rejection is recorded here, an answer at the end of its body.
@@ -154,11 +167,17 @@ impl Journey {
 
     async fn through_the_gate(
         &self,
-        Traveller { peer, mut head, target, body, is }: Traveller,
+        Traveller { peer, mut head, target, body, call, is }: Traveller,
     ) -> Result<(Response<UpstreamBody>, Place), Rejection> {
         if let Some(bytes) = body.declared().filter(|bytes| *bytes > self.cell.body.max_bytes) {
             return Err(Rejection::TooLarge(bytes));
         }
+        let http2 = match self.cell.backend_protocol {
+            BackendProtocol::Auto => call.is_grpc(),
+            BackendProtocol::Http1 if call.is_grpc() => return Err(Rejection::NoGrpc),
+            BackendProtocol::Http1 => false,
+            BackendProtocol::Http2 => true,
+        };
         let place = gate::enter(&self.cell.compartments, &is).await?;
         let relay = Relay {
             peer: peer.ip(),
@@ -166,12 +185,14 @@ impl Journey {
             version: head.version,
             via: &self.cell.via,
             class: self.cell.classifier.class_name(is.class),
+            call,
         };
         let upgrade = body.is_empty() && upgrade::is_asked(&head);
         let lines = forward::prepare(&mut head.headers, &is, &relay);
         let head =
             Head { method: &head.method, target: &target, fields: &head.headers, lines: &lines, upgrade };
-        let mut answer = forward::forward(&self.upstream, head, &body, is.deadline).await?;
+        let ask = Ask { head, body: &body, call, http2, deadline: is.deadline };
+        let mut answer = forward::forward(&self.upstream, ask).await?;
         forward::clean(answer.status(), answer.headers_mut());
         Ok((answer, place))
     }

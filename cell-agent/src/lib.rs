@@ -25,4 +25,4 @@ mod settings;
 
 pub use app::{Agent, Listeners, Running, StartError};
 pub use backend::{Backend, BackendError};
-pub use settings::Settings;
+pub use settings::{BackendProtocol, Settings};

@@ -1,13 +1,12 @@
 //! What the agent answers by itself: every way in which a request comes to no answer of the backend's, with its status
 //! and what a router reads off it. The causes are for the log.
 
-use bytes::Bytes;
 use cofferdam_bulkhead::Refused;
 use cofferdam_model::{CellReason, HopError, headers};
 use cofferdam_proxy::problem::Problem;
 use cofferdam_proxy::target::TargetError;
 use http::header::ALLOW;
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderValue, StatusCode};
 
 use crate::forward::Fault;
 use crate::metrics::Outcome;
@@ -34,6 +33,9 @@ pub(crate) enum Rejection {
     /// The request declares a body beyond the bound.
     #[error("request body of {0} bytes is too large")]
     TooLarge(u64),
+    /// A call of gRPC to a backend that is spoken to in HTTP/1.1 alone.
+    #[error("backend serves no gRPC")]
+    NoGrpc,
     /// No place.
     #[error(transparent)]
     Refused(#[from] Refused),
@@ -46,7 +48,7 @@ impl Rejection {
     /// How the rejection is counted.
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
-            Self::Request(_) | Self::Hop(_) | Self::TooLarge(_) => Outcome::BadRequest,
+            Self::Request(_) | Self::Hop(_) | Self::TooLarge(_) | Self::NoGrpc => Outcome::BadRequest,
             Self::Refused(_) => Outcome::Refused,
             Self::Fault(fault) => match fault {
                 Fault::NoConnection(_) | Fault::Unread => Outcome::Unreachable,
@@ -58,14 +60,14 @@ impl Rejection {
         }
     }
 
-    /// The answer.
-    pub(crate) fn into_response(self) -> Response<Bytes> {
+    /// What the client is told.
+    pub(crate) fn problem(self) -> Problem {
         match self {
-            Self::Request(bad) => self::bad_request(&bad),
+            Self::Request(bad) => bad_request(&bad),
             Self::Hop(error) => problem(StatusCode::BAD_REQUEST, "hop_malformed", "Hop headers are unusable")
-                .detail(error.to_string())
-                .into_response(),
+                .detail(error.to_string()),
             Self::TooLarge(_) | Self::Fault(Fault::BodyTooLarge) => body_too_large(),
+            Self::NoGrpc => problem(StatusCode::NOT_IMPLEMENTED, "no_grpc", "Cell's backend serves no gRPC"),
             Self::Refused(refused) => compartment(&refused),
             Self::Fault(fault) => backend(&fault),
         }
@@ -73,37 +75,35 @@ impl Rejection {
 }
 
 /// The answer to a request that panicked. It names no fault, so that the router does not try the same on another cell.
-pub(crate) fn panicked() -> Response<Bytes> {
-    let title = "Request met a fault of the agent";
-    problem(StatusCode::INTERNAL_SERVER_ERROR, "internal", title).into_response()
+pub(crate) fn panicked() -> Problem {
+    problem(StatusCode::INTERNAL_SERVER_ERROR, "internal", "Request met a fault of the agent")
 }
 
 fn problem(status: StatusCode, kind: &str, title: &str) -> Problem {
     Problem::new(status, format!("urn:cofferdam:{kind}"), title)
 }
 
-fn bad_request(bad: &BadRequest) -> Response<Bytes> {
+fn bad_request(bad: &BadRequest) -> Problem {
     let (status, kind, title) = match bad {
         BadRequest::Target(TargetError::Method) => {
             (StatusCode::METHOD_NOT_ALLOWED, "method_not_relayed", "Method is not relayed")
         }
-        BadRequest::Target(TargetError::Host | TargetError::HostsDiffer | TargetError::Path) => {
-            (StatusCode::BAD_REQUEST, "request_malformed", "Request is malformed")
-        }
+        BadRequest::Target(TargetError::Host | TargetError::HostsDiffer | TargetError::Path)
+        | BadRequest::Timeout(_) => (StatusCode::BAD_REQUEST, "request_malformed", "Request is malformed"),
         BadRequest::Loop => (StatusCode::LOOP_DETECTED, "loop", "Request loops"),
     };
-    let mut response = problem(status, kind, title).detail(bad.to_string()).into_response();
-    if status == StatusCode::METHOD_NOT_ALLOWED {
-        response.headers_mut().insert(ALLOW, ALLOWED);
+    let problem = problem(status, kind, title).detail(bad.to_string());
+    match status {
+        StatusCode::METHOD_NOT_ALLOWED => problem.field(ALLOW, ALLOWED),
+        _ => problem,
     }
-    response
 }
 
-fn body_too_large() -> Response<Bytes> {
-    problem(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "Request body is too large").into_response()
+fn body_too_large() -> Problem {
+    problem(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "Request body is too large")
 }
 
-fn compartment(refused: &Refused) -> Response<Bytes> {
+fn compartment(refused: &Refused) -> Problem {
     match refused {
         Refused::Full { reason, class, .. } => {
             let title = match reason {
@@ -123,34 +123,25 @@ fn compartment(refused: &Refused) -> Response<Bytes> {
     }
 }
 
-fn backend(fault: &Fault) -> Response<Bytes> {
-    match fault {
+fn backend(fault: &Fault) -> Problem {
+    let (status, kind, title) = match fault {
         Fault::NoConnection(_) | Fault::Unread => {
             let kind = problem(status(CellReason::Cell), "backend_gone", "Cell's backend is gone");
-            refusal(CellReason::Cell, kind)
+            return refusal(CellReason::Cell, kind);
         }
-        Fault::Lost(_) => {
-            let kind = problem(StatusCode::BAD_GATEWAY, "backend_lost", "Backend was lost before its answer");
-            let mut response = kind.into_response();
-            response.headers_mut().insert(headers::FAULT, LOST);
-            response
-        }
+        Fault::Lost(_) => (StatusCode::BAD_GATEWAY, "backend_lost", "Backend was lost before its answer"),
         Fault::Malformed(_) => {
-            problem(StatusCode::BAD_GATEWAY, "backend_malformed", "Backend's answer is malformed")
-                .into_response()
+            (StatusCode::BAD_GATEWAY, "backend_malformed", "Backend's answer is malformed")
         }
         Fault::Deadline => {
-            problem(StatusCode::GATEWAY_TIMEOUT, "deadline_passed", "Deadline passed before an answer")
-                .into_response()
+            (StatusCode::GATEWAY_TIMEOUT, "deadline_passed", "Deadline passed before an answer")
         }
-        Fault::BodyIdle => {
-            problem(StatusCode::REQUEST_TIMEOUT, "body_idle", "Request body stood still").into_response()
-        }
-        Fault::BodyBroken(_) => {
-            problem(StatusCode::BAD_REQUEST, "body_broken", "Request body broke off").into_response()
-        }
-        Fault::BodyTooLarge => body_too_large(),
-    }
+        Fault::BodyIdle => (StatusCode::REQUEST_TIMEOUT, "body_idle", "Request body stood still"),
+        Fault::BodyBroken(_) => (StatusCode::BAD_REQUEST, "body_broken", "Request body broke off"),
+        Fault::BodyTooLarge => return body_too_large(),
+    };
+    let problem = problem(status, kind, title);
+    if matches!(fault, Fault::Lost(_)) { problem.field(headers::FAULT, LOST) } else { problem }
 }
 
 /// What a tenant did itself is 429; what the cell cannot do is 503.
@@ -161,11 +152,9 @@ fn status(reason: CellReason) -> StatusCode {
     }
 }
 
-fn refusal(reason: CellReason, problem: Problem) -> Response<Bytes> {
+fn refusal(reason: CellReason, problem: Problem) -> Problem {
     let problem = problem.member("reason", reason.as_str()).retry_after(RETRY_AFTER_S);
-    let mut response = problem.into_response();
-    response.headers_mut().insert(headers::REFUSED, HeaderValue::from_static(reason.as_str()));
-    response
+    problem.field(headers::REFUSED, HeaderValue::from_static(reason.as_str()))
 }
 
 #[cfg(test)]
@@ -195,7 +184,7 @@ mod tests {
             (gone, 503, "cell"),
             (Fault::Unread.into(), 503, "cell"),
         ] {
-            let response = rejection.into_response();
+            let response = rejection.problem().into_response();
             assert_eq!(response.status(), status);
             assert_eq!(response.headers()["cofferdam-refused"], reason);
             assert_eq!(response.headers()["retry-after"], "1");
@@ -206,7 +195,7 @@ mod tests {
     // P30
     #[test]
     fn a_refusal_names_its_compartment_and_keeps_the_counts_for_the_log() {
-        let response = full(CellReason::Class).into_response();
+        let response = full(CellReason::Class).problem().into_response();
         let body = std::str::from_utf8(response.body()).unwrap();
         assert!(body.contains(r#""class":"search""#) && body.contains(r#""reason":"class""#), "{body}");
         assert!(!body.contains('5') || body.matches('5').count() == 1, "only the status has a 5: {body}");
@@ -221,7 +210,7 @@ mod tests {
             (Rejection::TooLarge(1), 413),
             (BadRequest::Loop.into(), 508),
         ] {
-            let response = rejection.into_response();
+            let response = rejection.problem().into_response();
             assert_eq!(response.status(), status);
             let internal = response.headers().keys().find(|name| headers::is_internal(name));
             assert_eq!(internal, None);

@@ -1,13 +1,14 @@
 //! What a request must be before anything else is asked of it: a target that can go on, and no loop. It knows no
 //! tenant and no class.
 
+use cofferdam_proxy::grpc::TimeoutError;
 use cofferdam_proxy::target::{self, Target, TargetError};
 use cofferdam_proxy::via::Via;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 
 /// Why a request is turned away for its form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadRequest {
     /// The method, the target or Host.
     #[error(transparent)]
@@ -15,6 +16,9 @@ pub(crate) enum BadRequest {
     /// This agent has handled the request before.
     #[error("request came back to this agent")]
     Loop,
+    /// How long the caller waits cannot be read.
+    #[error(transparent)]
+    Timeout(#[from] TimeoutError),
 }
 
 /// Brings a head into origin form and finds its target. `via` is this agent's pseudonym.

@@ -12,6 +12,17 @@ use cofferdam_proxy::upstream::UpstreamLimits;
 
 use crate::backend::Backend;
 
+/// Which protocol a backend is spoken to in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackendProtocol {
+    /// HTTP/2 for calls of gRPC, HTTP/1.1 for everything else.
+    Auto,
+    /// HTTP/1.1 alone: calls of gRPC are refused.
+    Http1,
+    /// HTTP/2 with prior knowledge for everything.
+    Http2,
+}
+
 /// Settings of one agent process.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -19,6 +30,8 @@ pub struct Settings {
     pub cell: CellId,
     /// The cell's backend.
     pub backend: Backend,
+    /// What the backend is spoken to in.
+    pub backend_protocol: BackendProtocol,
     /// The routers: peers whose word on class, attempt and remaining time counts.
     pub trusted_routers: Trusted,
     /// How many workers serve; by default one for each data listener.
@@ -47,6 +60,7 @@ impl Settings {
         Self {
             cell,
             backend,
+            backend_protocol: BackendProtocol::Auto,
             trusted_routers: Trusted::loopback(),
             workers: None,
             drain_grace: Duration::ZERO,

@@ -14,6 +14,7 @@ mod events;
 mod failover;
 mod faults;
 mod framing;
+mod grpc;
 mod headers;
 mod http2;
 mod isolation;

@@ -70,6 +70,7 @@ cell: { max_in_flight: 1, classes: { default: { queue: 1, max_wait: 60s } } }
         classifier: Classifier::new(Arc::new(fleet), Arc::new(Routers::new(Trusted::loopback()))),
         compartments: compartments.clone(),
         census: Census::register(&mut Registry::default(), "test", NonZeroU32::MAX),
+        backend_protocol: BackendProtocol::Auto,
         body: BodyLimits::default(),
     };
     let upstream = Upstream::new(&backend.to_string(), UpstreamLimits::default());

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use cofferdam_limits::{Admission, Demand, Limits, Permit, Refusal};
+use cofferdam_proxy::grpc::Call;
 
 use super::identify::Identified;
 
@@ -27,6 +28,7 @@ pub(super) async fn admit<'v>(
     identified: Identified<'v>,
     limits: &Limits,
     arrived: Instant,
+    call: Call,
 ) -> Result<Admitted<'v>, NotAdmitted<'v>> {
     let demand =
         Demand { tenant: &identified.tenant, cost: identified.route.cost, levels: &identified.plan.levels };
@@ -37,7 +39,7 @@ pub(super) async fn admit<'v>(
     };
     match decided {
         Ok(permit) => {
-            let deadline = arrived + identified.route.timeout;
+            let deadline = call.bound((arrived + identified.route.timeout).into()).into_std();
             Ok(Admitted { identified, permit, deadline })
         }
         Err(refusal) => Err(NotAdmitted { identified, refusal }),

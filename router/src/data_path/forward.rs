@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use cofferdam_model::{CellIndex, CellReason, headers};
+use cofferdam_proxy::grpc::{self, Call, Code};
 use cofferdam_proxy::replay::{BodyError, ReplayBody};
-use cofferdam_proxy::upstream::{ConnectFault, Head, SendFault, UpstreamBody};
+use cofferdam_proxy::upstream::{ConnectFault, Head, SendFault, Upstream, UpstreamBody};
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, Response};
 use http_body::Body;
@@ -45,6 +46,7 @@ pub(super) struct Answer {
 pub(super) struct Exchange<'a> {
     pub(super) view: &'a View,
     pub(super) metrics: &'a Metrics,
+    pub(super) call: Call,
     pub(super) body: &'a ReplayBody,
 }
 
@@ -148,16 +150,17 @@ impl Exchange<'_> {
         on_cell: &OnCell,
     ) -> Result<Response<UpstreamBody>, Fault> {
         let upstream = &self.view.upstreams[cell.get()];
-        let lease = if fresh { upstream.connect().await } else { upstream.lease().await };
-        let lease = lease.map_err(|fault| {
-            // Our own bound says nothing of the cell.
-            if !matches!(fault, ConnectFault::Full(_)) {
-                on_cell.cell().note_fault(&fault, Instant::now());
+        let (sent, reused) = match self.call {
+            Call::Plain => {
+                let lease = if fresh { upstream.connect().await } else { upstream.lease().await };
+                let lease = lease.map_err(|fault| no_connection(&fault, on_cell))?;
+                let reused = lease.reused();
+                (lease.send(head, self.body).await, reused)
             }
-            Fault::Connect
-        })?;
-        let reused = lease.reused();
-        match lease.send(head, self.body).await {
+            // In a box, which keeps every other request's future small.
+            Call::Grpc { .. } => Box::pin(self.call(upstream, fresh, head, on_cell)).await?,
+        };
+        match sent {
             Ok(response) => {
                 let report = response.headers().get(headers::LOAD).cloned();
                 on_cell.cell().note_answer(report, takes_work(&response), Instant::now());
@@ -171,6 +174,32 @@ impl Exchange<'_> {
             Err(SendFault::Lost(_)) => Err(Fault::Lost { reused }),
         }
     }
+
+    /// A call of gRPC, on a stream. Its caller's own time bounds the answer to its last byte.
+    async fn call(
+        &self,
+        upstream: &Upstream,
+        fresh: bool,
+        head: Head<'_>,
+        on_cell: &OnCell,
+    ) -> Result<(Result<Response<UpstreamBody>, SendFault>, bool), Fault> {
+        let lease = upstream.stream(fresh).await.map_err(|fault| no_connection(&fault, on_cell))?;
+        let reused = lease.reused();
+        let mut sent = lease.send(head, self.body).await;
+        if let (Ok(response), Some(ends)) = (&mut sent, self.call.ends()) {
+            let over = grpc::trailers(Code::DeadlineExceeded, "the caller's time is over");
+            response.body_mut().end_by(ends, over);
+        }
+        Ok((sent, reused))
+    }
+}
+
+fn no_connection(fault: &ConnectFault, on_cell: &OnCell) -> Fault {
+    // Our own bound says nothing of the cell.
+    if !matches!(fault, ConnectFault::Full(_)) {
+        on_cell.cell().note_fault(fault, Instant::now());
+    }
+    Fault::Connect
 }
 
 /// What the client is told of a fault that is not tried again.

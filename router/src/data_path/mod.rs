@@ -29,6 +29,7 @@ use arc_swap::ArcSwap;
 use cofferdam_limits::Limits;
 use cofferdam_model::headers;
 use cofferdam_proxy::census::{Census, Counted};
+use cofferdam_proxy::grpc::{self, Call};
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
 use cofferdam_proxy::serve;
 use cofferdam_proxy::target::{self, Target, TargetError};
@@ -80,14 +81,19 @@ impl DataPath {
         request: Request<Incoming>,
         span: &Span,
     ) -> Response<Reply> {
-        let closing = Closing { view, metrics: &self.metrics, arrived: Instant::now() };
-        let snapshot = &view.snapshot;
         let (mut head, body) = request.into_parts();
+        let is_grpc = grpc::is_call(&head);
+        let closing = Closing { view, metrics: &self.metrics, arrived: Instant::now(), is_grpc };
+        let snapshot = &view.snapshot;
         match settle(&mut head) {
             Ok(Target::Onward) => {}
             Ok(Target::Server) => return closing.about_itself(),
             Err(rejection) => return stray(closing, rejection),
         }
+        let call = match Call::read(&head, closing.arrived.into()) {
+            Ok(call) => call,
+            Err(error) => return closing.reject(Rejection::new(Reason::BadRequest, error.to_string())),
+        };
         let identified = match identify::identify(snapshot, peer.ip(), &head) {
             Ok(identified) => identified,
             Err(rejection) => return closing.reject(rejection),
@@ -96,17 +102,17 @@ impl DataPath {
         span.record("tenant", identified.tenant.as_str());
         span.record("class", snapshot.fleet.cell.classes[class.get()].name.as_str());
         let body = ReplayBody::without(body, head.version, self.body, headers::is_internal);
-        let mut outgoing = match self.outgoing(head, &body, &identified, snapshot, peer) {
+        let mut outgoing = match self.outgoing(head, call, &body, &identified, snapshot, peer) {
             Ok(outgoing) => outgoing,
             Err(rejection) => return closing.turn_away(rejection, &identified, &self.limits),
         };
-        let admitted = match admit::admit(identified, &self.limits, closing.arrived).await {
+        let admitted = match admit::admit(identified, &self.limits, closing.arrived, call).await {
             Ok(admitted) => admitted,
             Err(refused) => return closing.refuse(refused),
         };
         let placed = place::place(admitted, snapshot);
         let chosen = choose::choose(placed, &snapshot.cells);
-        let exchange = forward::Exchange { view, metrics: &self.metrics, body: &body };
+        let exchange = forward::Exchange { view, metrics: &self.metrics, call, body: &body };
         let waiting = closing.waits(class);
         let forwarded = forward::forward(chosen, &mut outgoing, &exchange).await;
         waiting.over();
@@ -135,6 +141,7 @@ impl DataPath {
     fn outgoing(
         &self,
         head: Parts,
+        call: Call,
         body: &ReplayBody,
         identified: &Identified<'_>,
         snapshot: &Snapshot,
@@ -145,7 +152,7 @@ impl DataPath {
             return Err(Rejection::new(Reason::BodyTooLarge, most));
         }
         let upgrade = body.is_empty() && upgrade::is_asked(&head);
-        let mut outgoing = Outgoing::new(head, identified, snapshot, peer.ip())?;
+        let mut outgoing = Outgoing::new(head, call, identified, snapshot, peer.ip())?;
         outgoing.upgrade = upgrade;
         Ok(outgoing)
     }

@@ -48,6 +48,16 @@ impl Outcome {
         }
     }
 
+    /// The outcome of a backend's answer to a call with this `grpc-status`.
+    pub(super) fn of_grpc(status: &[u8]) -> Self {
+        match status {
+            b"0" => Self::Success,
+            // Unknown, deadline exceeded, unimplemented, internal, unavailable, data loss.
+            b"2" | b"4" | b"12" | b"13" | b"14" | b"15" => Self::ServerError,
+            _ => Self::ClientError,
+        }
+    }
+
     /// The outcome once the body has ended as well.
     pub(super) fn after(self, end: End) -> Self {
         match end {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cofferdam_model::headers;
 use cofferdam_proxy::fields;
+use cofferdam_proxy::grpc::Call;
 use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::upstream::Head;
 use http::request::Parts;
@@ -23,6 +24,7 @@ const ROOM: usize = 512;
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) method: Method,
+    call: Call,
     target: PathAndQuery,
     fields: HeaderMap,
     lines: FieldLines,
@@ -36,6 +38,7 @@ impl Outgoing {
     /// Takes hop-by-hop and internal fields away first, so that nothing of ours can be nominated away or forged.
     pub(super) fn new(
         head: Parts,
+        call: Call,
         identified: &Identified<'_>,
         snapshot: &Snapshot,
         peer: IpAddr,
@@ -48,7 +51,7 @@ impl Outgoing {
         fields::strip_where(&mut map, headers::is_internal);
         identify::strip_untrusted(snapshot, peer, &mut map);
         let mut lines = FieldLines::with_capacity(ROOM);
-        if takes_trailers {
+        if takes_trailers || call.is_grpc() {
             fields::take_trailers(&mut lines);
         }
         fields::say_forwarded(&mut map, &mut lines, peer, identify::is_trusted(snapshot, peer));
@@ -57,7 +60,7 @@ impl Outgoing {
         lines.push_text(&headers::TENANT, identified.tenant.as_str());
         let target = head.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
         let n_same = lines.len();
-        Ok(Self { method: head.method, target, fields: map, lines, n_same, upgrade: false })
+        Ok(Self { method: head.method, call, target, fields: map, lines, n_same, upgrade: false })
     }
 
     /// The head of one attempt, which has `remaining` until the caller's deadline.
@@ -65,6 +68,7 @@ impl Outgoing {
         self.lines.truncate(self.n_same);
         self.lines.push_number(&headers::ATTEMPT, attempt.into());
         self.lines.push_number(&headers::REMAINING_MS, remaining.as_millis() as u64);
+        self.call.say_timeout(&mut self.fields, &mut self.lines);
         Head {
             method: &self.method,
             target: &self.target,
@@ -107,7 +111,8 @@ mod tests {
         let identified = Identified { tenant, plan: &snapshot.plans[0], route };
         let forged = Request::get("/").header("host", "a").header("cofferdam-attempt", "9").body(()).unwrap();
         let peer = IpAddr::from([10, 0, 0, 7]);
-        let mut outgoing = Outgoing::new(forged.into_parts().0, &identified, &snapshot, peer).unwrap();
+        let mut outgoing =
+            Outgoing::new(forged.into_parts().0, Call::Plain, &identified, &snapshot, peer).unwrap();
         for attempt in [1, 2] {
             let head = outgoing.attempt(attempt, Duration::from_micros(1_234_567));
             assert!(!head.fields.contains_key(&headers::ATTEMPT));

@@ -8,6 +8,7 @@ use cofferdam_fleet::ClassIndex;
 use cofferdam_limits::{Limits, Permit, Wait};
 use cofferdam_model::{CellIndex, Level, headers};
 use cofferdam_proxy::fields;
+use cofferdam_proxy::grpc;
 use cofferdam_proxy::guard::{End, Guarded, OnEnd};
 use cofferdam_proxy::payload::Payload;
 use cofferdam_proxy::tunnel;
@@ -55,6 +56,7 @@ pub(super) struct Closing<'a> {
     pub(super) view: &'a Arc<View>,
     pub(super) metrics: &'a Metrics,
     pub(super) arrived: Instant,
+    pub(super) is_grpc: bool,
 }
 
 /// The answer to a request that panicked, and holds nothing any more.
@@ -123,7 +125,7 @@ impl Closing<'_> {
         let permit = Some((admitted.permit, reached));
         let mut response = match answer {
             Ok(Answer { response, on_cell, cell }) => {
-                let mut held = self.hold(permit, class, Outcome::of_status(response.status()));
+                let mut held = self.hold(permit, class, self.outcome(&response));
                 held.on_cell = Some((on_cell, cell));
                 let response = relay(response, &self.view.snapshot.via);
                 match tunnel::is_switch(&response) {
@@ -152,6 +154,14 @@ impl Closing<'_> {
         response.map(|body| Guarded::new(body, InFlight::default()))
     }
 
+    /// A call's answer that is a head alone has its status there.
+    fn outcome(self, response: &Response<UpstreamBody>) -> Outcome {
+        match response.headers().get(grpc::STATUS) {
+            Some(status) if self.is_grpc => Outcome::of_grpc(status.as_bytes()),
+            _ => Outcome::of_status(response.status()),
+        }
+    }
+
     fn hold(self, permit: Option<(Permit, bool)>, class: ClassIndex, outcome: Outcome) -> Held {
         Held { permit, on_cell: None, view: Arc::clone(self.view), class, arrived: self.arrived, outcome }
     }
@@ -159,7 +169,8 @@ impl Closing<'_> {
     fn own_answer(self, rejection: Rejection, in_flight: InFlight) -> Response<Reply> {
         self.metrics.refused(rejection.reason);
         tracing::debug!(reason = ?rejection.reason, "request refused");
-        let response = rejection.problem().into_response();
+        let problem = rejection.problem();
+        let response = if self.is_grpc { grpc::refusal(problem) } else { problem.into_response() };
         response.map(|bytes| Guarded::new(Payload::from(bytes), in_flight))
     }
 }

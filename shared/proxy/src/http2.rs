@@ -21,6 +21,8 @@ use crate::caught;
 use crate::client::ClientStream;
 use crate::drain::{Phase, Watch};
 use crate::fields::strip_hop_by_hop;
+use crate::grpc;
+use crate::problem::Problem;
 use crate::service::{ServeLimits, Service};
 use crate::streams::{Spawner, Streams, Wait};
 
@@ -95,10 +97,10 @@ async fn answer<S: Service>(
 ) -> Response<StreamBody<S::Body>> {
     let fields = request.headers_mut();
     if fields.len() > MAX_FIELDS {
-        return refusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+        return refusal(request, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
     }
     if fields.values().any(has_edges) {
-        return refusal(StatusCode::BAD_REQUEST);
+        return refusal(request, StatusCode::BAD_REQUEST);
     }
     join_cookies(fields);
     let is_head = *request.method() == Method::HEAD;
@@ -115,7 +117,11 @@ async fn answer<S: Service>(
     response.map(|_| StreamBody(None))
 }
 
-fn refusal<B>(status: StatusCode) -> Response<StreamBody<B>> {
+fn refusal<B>(request: Request<Incoming>, status: StatusCode) -> Response<StreamBody<B>> {
+    if grpc::is_call(&request.into_parts().0) {
+        let why = status.canonical_reason().unwrap_or_default();
+        return grpc::refusal(Problem::new(status, "about:blank".to_owned(), why)).map(|_| StreamBody(None));
+    }
     let mut response = Response::new(StreamBody(None));
     *response.status_mut() = status;
     response

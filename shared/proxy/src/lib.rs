@@ -8,6 +8,7 @@ pub mod census;
 mod client;
 pub mod drain;
 pub mod fields;
+pub mod grpc;
 pub mod guard;
 pub mod handover;
 mod http2;

@@ -65,6 +65,17 @@ impl FieldLines {
         &self.0
     }
 
+    /// The lines as fields, for a protocol that has no lines.
+    pub fn fields(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        let lines = self.as_bytes().split(|&byte| byte == b'\n').filter_map(|line| line.strip_suffix(b"\r"));
+        lines.filter_map(|line| {
+            let end = line.iter().position(|&byte| byte == b':')?;
+            let name = HeaderName::from_bytes(&line[..end]).ok()?;
+            // A name is never followed by less than a colon and a space.
+            Some((name, HeaderValue::from_bytes(line.get(end + 2..)?).ok()?))
+        })
+    }
+
     fn name(&mut self, name: &HeaderName) {
         self.0.put_slice(name.as_str().as_bytes());
         self.0.put_slice(b": ");

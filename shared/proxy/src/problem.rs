@@ -1,7 +1,7 @@
 //! Refusals and errors as `application/problem+json` (RFC 9457).
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::{Map, Value};
 
@@ -38,6 +38,24 @@ impl Problem {
     pub fn retry_after(mut self, seconds: u64) -> Self {
         self.fields.insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         self
+    }
+
+    /// A field of the answer's own.
+    pub fn field(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.fields.insert(name, value);
+        self
+    }
+
+    /// The answer's own fields.
+    pub(crate) fn fields(&self) -> &HeaderMap {
+        &self.fields
+    }
+
+    /// The title, and the detail where there is one, for a protocol that has one line of text.
+    pub(crate) fn words(&self) -> String {
+        let word = |name: &str| self.members.get(name).and_then(Value::as_str);
+        let words: Vec<_> = ["title", "detail"].into_iter().filter_map(word).collect();
+        words.join(": ")
     }
 
     /// The problem's status.

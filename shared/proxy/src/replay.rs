@@ -73,6 +73,8 @@ struct Source<B> {
     body: B,
     limits: BodyLimits,
     timer: Option<Pin<Box<Sleep>>>,
+    /// Whether silence is nobody's business here.
+    patient: bool,
     /// The data read so far, while `replayable`, in at most [`KEPT_PIECES`] pieces.
     kept: Vec<Bytes>,
     read: u64,
@@ -119,6 +121,7 @@ impl<B: Body> ReplayBody<B> {
             body,
             limits,
             timer: None,
+            patient: false,
             kept: Vec::new(),
             read: 0,
             replayable: true,
@@ -146,6 +149,15 @@ impl<B: Body> ReplayBody<B> {
     /// Whether another attempt would send the same bytes.
     pub fn replayable(&self) -> bool {
         self.shared.as_ref().is_none_or(|source| source.lock().replayable)
+    }
+
+    /// From now on nothing is too long a silence: whoever streams the body has a clock of its own.
+    pub fn wait_for_ever(&self) {
+        if let Some(source) = &self.shared {
+            let mut source = source.lock();
+            source.patient = true;
+            source.timer = None;
+        }
     }
 
     /// The length that the client declared, if it did.
@@ -228,6 +240,9 @@ where
     }
 
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        if self.patient {
+            return Poll::Pending;
+        }
         let idle = self.limits.idle;
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(idle)));
         ready!(timer.as_mut().poll(cx));

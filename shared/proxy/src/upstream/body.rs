@@ -1,4 +1,4 @@
-//! The body of an upstream's answer. At its end the connection goes back to its pool; before that, dropping it closes
+//! The body of an answer that came in HTTP/1.1. At its end the connection goes back to its pool; before that, dropping it closes
 //! the connection and so cancels the exchange.
 
 use std::io;
@@ -38,7 +38,7 @@ pub enum UpstreamBodyError {
 
 /// An answer's body, streamed.
 #[derive(Debug)]
-pub struct UpstreamBody {
+pub struct Http1Body {
     /// `None` once the body has ended or failed.
     exchange: Option<Exchange>,
     left: Left,
@@ -59,7 +59,7 @@ enum Left {
     UntilClose,
 }
 
-impl UpstreamBody {
+impl Http1Body {
     pub(super) fn new(exchange: Exchange, kind: BodyKind, pool: Arc<Pool>, idle: Duration) -> Self {
         let left = match kind {
             BodyKind::Length(bytes) => Left::Bytes(bytes),
@@ -75,7 +75,7 @@ impl UpstreamBody {
     }
 
     /// The connection, once its protocol has changed; only a 101's body has one.
-    pub(crate) fn into_switched(self) -> Option<Switched> {
+    pub(super) fn into_switched(self) -> Option<Switched> {
         self.exchange.map(|exchange| Switched::new(exchange.pooled, self.idle))
     }
 
@@ -153,7 +153,7 @@ impl UpstreamBody {
     }
 }
 
-impl Body for UpstreamBody {
+impl Body for Http1Body {
     type Data = Bytes;
     type Error = UpstreamBodyError;
 

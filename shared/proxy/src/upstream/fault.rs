@@ -61,6 +61,9 @@ pub enum AnswerError {
     /// An interim answer where none is due, or too many.
     #[error("interim answer {0} is not expected")]
     Interim(u16),
+    /// A stream of HTTP/2 broke the rules, of which this error code tells.
+    #[error("stream is malformed: error code {0}")]
+    Stream(u32),
 }
 
 /// The other side closed where it should not have.

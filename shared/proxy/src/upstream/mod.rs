@@ -1,5 +1,5 @@
-//! An HTTP/1.1 client for one upstream address, for one worker: a connection is leased for an exchange, owned by it,
-//! and given back when its body ends.
+//! A client for one upstream address, for one worker. In HTTP/1.1 a connection is leased for an exchange, owned by it,
+//! and given back when its body ends; in HTTP/2 (`http2`) an exchange has a stream of a shared connection.
 //!
 //! There is no task and no channel for a connection: the exchange reads and writes the socket in the task of the
 //! request that it serves, which is where a proxy's time would otherwise go. The head goes out of the header map into
@@ -11,6 +11,7 @@
 //! anything of a request can have reached the other side.
 
 mod address;
+mod answer;
 mod body;
 mod chunked;
 mod connection;
@@ -19,6 +20,7 @@ mod fault;
 #[doc(hidden)]
 pub mod fuzzing;
 mod head;
+mod http2;
 mod limits;
 mod outbox;
 mod pool;
@@ -31,11 +33,15 @@ use std::sync::Arc;
 use http::Response;
 
 pub use self::address::{Address, Stream};
-pub use self::body::{UpstreamBody, UpstreamBodyError};
+pub use self::answer::UpstreamBody;
+use self::body::Http1Body;
+pub use self::body::UpstreamBodyError;
 use self::connection::Connection;
 use self::exchange::Exchange;
 pub use self::fault::{AnswerError, ConnectFault, SendFault};
 pub use self::head::Head;
+pub use self::http2::Http2Limits;
+use self::http2::{Http2, Placed};
 pub(crate) use self::limits::HELD;
 pub use self::limits::UpstreamLimits;
 use self::pool::{Pool, Pooled};
@@ -48,6 +54,7 @@ pub struct Upstream {
     address: Address,
     limits: UpstreamLimits,
     pool: Arc<Pool>,
+    http2: Http2,
 }
 
 /// A connection that one exchange owns until the answer's body ends.
@@ -59,6 +66,10 @@ pub struct Lease {
     limits: UpstreamLimits,
 }
 
+/// A stream's place on a connection, for one exchange.
+#[derive(Debug)]
+pub struct StreamLease(Placed);
+
 impl Upstream {
     /// Connections by TCP to `authority`, which is `host:port`.
     pub fn new(authority: &str, limits: UpstreamLimits) -> Self {
@@ -67,7 +78,13 @@ impl Upstream {
 
     /// Connections to `address`.
     pub fn to(address: Address, limits: UpstreamLimits) -> Self {
-        Self { address, limits, pool: Arc::new(Pool::new(limits)) }
+        Self::with_http2(address, limits, Http2Limits::default())
+    }
+
+    /// The same, with other bounds on connections of HTTP/2 than the usual ones.
+    pub fn with_http2(address: Address, limits: UpstreamLimits, http2: Http2Limits) -> Self {
+        let http2 = Http2::new(address.clone(), limits, http2);
+        Self { address, limits, pool: Arc::new(Pool::new(limits)), http2 }
     }
 
     /// Where the connections go.
@@ -98,6 +115,15 @@ impl Upstream {
         Ok(self.leased(Box::new(Pooled::new(Connection::new(stream), count)), false))
     }
 
+    /// A stream's place on a connection of HTTP/2; `fresh` asks for a new connection, as far as another may be opened.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectFault`]: nothing has reached the other side.
+    pub async fn stream(&self, fresh: bool) -> Result<StreamLease, ConnectFault> {
+        self.http2.place(fresh).await.map(StreamLease)
+    }
+
     fn leased(&self, pooled: Box<Pooled>, reused: bool) -> Lease {
         Lease { pooled, reused, pool: Arc::clone(&self.pool), limits: self.limits }
     }
@@ -122,7 +148,25 @@ impl Lease {
         // once for all of them, and waking it is what a write costs most.
         tokio::task::yield_now().await;
         let (answer, kind) = exchange.answer().await?;
-        let body = UpstreamBody::new(exchange, kind, pool, limits.stream_idle);
-        Ok(Response::from_parts(answer, body))
+        let body = Http1Body::new(exchange, kind, pool, limits.stream_idle);
+        Ok(Response::from_parts(answer, UpstreamBody::Http1(body)))
+    }
+}
+
+impl StreamLease {
+    /// Whether the connection had served another exchange before.
+    pub fn reused(&self) -> bool {
+        self.0.reused()
+    }
+
+    /// Sends a request and awaits the head of its answer. Dropping the future resets the stream, and so cancels the
+    /// exchange.
+    ///
+    /// # Errors
+    ///
+    /// [`SendFault`], by what can have been executed.
+    pub async fn send(self, head: Head<'_>, body: &ReplayBody) -> Result<Response<UpstreamBody>, SendFault> {
+        let answer = self.0.send(head, body).await?;
+        Ok(answer.map(|body| UpstreamBody::Http2(Box::new(body))))
     }
 }

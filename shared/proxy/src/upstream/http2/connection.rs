@@ -1,0 +1,212 @@
+//! One connection: how it is opened, who has a place on it, and the driver that reads and writes it. It knows no pool.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::client::{self, SendRequest};
+use h2::{Ping, PingPong};
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::limits::Http2Limits;
+use super::wire::{Tally, Wire};
+use crate::upstream::address::Address;
+use crate::upstream::fault::{ConnectFault, closed};
+use crate::upstream::limits::UpstreamLimits;
+
+/// The length of a frame's head: the first that a server sends is SETTINGS (RFC 9113 section 3.4).
+const FRAME_HEAD: u64 = 9;
+
+/// The most bytes of an answer's head, as RFC 9113 section 6.5.2 counts, like HTTP/1.1's.
+const MAX_HEADER_LIST: u32 = 64 * 1024;
+
+/// The most that waits to be sent on one stream.
+const MAX_SEND_BUFFER: usize = 64 * 1024;
+
+/// Pings in one silence. Servers of gRPC close a connection on the fourth that comes too soon for them.
+const MAX_PINGS: u32 = 2;
+
+/// A connection that streams can be opened on.
+#[derive(Debug)]
+pub(super) struct Connection {
+    requests: SendRequest<Bytes>,
+    shared: Arc<Shared>,
+    max_streams: usize,
+}
+
+/// What a connection, its driver and its streams know of each other.
+#[derive(Debug)]
+pub(super) struct Shared {
+    tally: Arc<Tally>,
+    n_open: AtomicUsize,
+    /// Whether a stream was ever opened.
+    used: AtomicBool,
+    /// When the last stream ended.
+    quiet_since: Mutex<Instant>,
+}
+
+/// One stream's place on a connection, given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Place(Arc<Shared>);
+
+/// What reads and writes a connection.
+#[derive(Debug)]
+pub(super) struct Driver {
+    connection: client::Connection<Wire, Bytes>,
+    pings: Option<PingPong>,
+    shared: Arc<Shared>,
+    idle: Duration,
+    ping: Duration,
+}
+
+/// Why a driver stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The connection has ended, or has to.
+    Ended,
+    /// No stream has been open for long. It can be driven on.
+    Idle,
+}
+
+/// Connects, and waits until the other side has shown that it speaks HTTP/2: one that does not has executed nothing.
+pub(super) async fn open(
+    address: &Address,
+    limits: UpstreamLimits,
+    http2: Http2Limits,
+) -> Result<(Connection, Driver), ConnectFault> {
+    let opened = timeout(limits.connect, shake_hands(address, limits, http2)).await;
+    opened.unwrap_or(Err(ConnectFault::Timeout(limits.connect)))
+}
+
+async fn shake_hands(
+    address: &Address,
+    limits: UpstreamLimits,
+    http2: Http2Limits,
+) -> Result<(Connection, Driver), ConnectFault> {
+    let stream = address.connect(limits.connect).await?;
+    let tally = Arc::<Tally>::default();
+    let wire = Wire::new(stream, Arc::clone(&tally));
+    let mut builder = client::Builder::new();
+    builder
+        .enable_push(false)
+        .initial_window_size(http2.stream_window)
+        .initial_connection_window_size(http2.connection_window())
+        .max_header_list_size(MAX_HEADER_LIST)
+        .max_send_buffer_size(MAX_SEND_BUFFER);
+    let not_http2 = |error: h2::Error| ConnectFault::Io(std::io::Error::other(error));
+    let (requests, mut connection) = builder.handshake(wire).await.map_err(not_http2)?;
+    poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
+        Poll::Ready(Ok(())) => Poll::Ready(Err(ConnectFault::Io(closed()))),
+        Poll::Ready(Err(error)) => Poll::Ready(Err(not_http2(error))),
+        Poll::Pending if tally.read() < FRAME_HEAD => Poll::Pending,
+        Poll::Pending => Poll::Ready(Ok(())),
+    })
+    .await?;
+    let pings = connection.ping_pong();
+    let shared = Arc::new(Shared {
+        tally,
+        n_open: AtomicUsize::new(0),
+        used: AtomicBool::new(false),
+        quiet_since: Mutex::new(Instant::now()),
+    });
+    let driver =
+        Driver { connection, pings, shared: Arc::clone(&shared), idle: limits.idle, ping: http2.ping };
+    Ok((Connection { requests, shared, max_streams: http2.max_streams }, driver))
+}
+
+impl Connection {
+    /// Whether a stream can ever be opened again: the other side has not said that it leaves, and the connection stands.
+    pub(super) fn takes_streams(&self) -> bool {
+        let mut requests = self.requests.clone();
+        matches!(requests.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(())))
+    }
+
+    /// A place for one stream, if there is room; and whether another stream was there before.
+    pub(super) fn place(&self) -> Option<(SendRequest<Bytes>, Place, bool)> {
+        let most = self.max_streams.min(self.requests.current_max_send_streams());
+        if self.shared.n_open.load(Ordering::Relaxed) >= most {
+            return None;
+        }
+        self.shared.n_open.fetch_add(1, Ordering::Relaxed);
+        let used = self.shared.used.swap(true, Ordering::Relaxed);
+        Some((self.requests.clone(), Place(Arc::clone(&self.shared)), used))
+    }
+
+    pub(super) fn is(&self, shared: &Arc<Shared>) -> bool {
+        Arc::ptr_eq(&self.shared, shared)
+    }
+}
+
+impl Shared {
+    pub(super) fn is_idle(&self) -> bool {
+        self.n_open.load(Ordering::Relaxed) == 0
+    }
+}
+
+impl Place {
+    /// Bytes written on the connection so far.
+    pub(super) fn written(&self) -> u64 {
+        self.0.tally.written()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        *self.0.quiet_since.lock() = Instant::now();
+        self.0.n_open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Driver {
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Drives the connection until it ends, falls silent, or nobody has used it for long.
+    pub(super) async fn run(&mut self) -> Stop {
+        let Self { connection, pings, shared, idle, ping } = self;
+        tokio::select! {
+            ended = connection => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection to an upstream ended");
+                }
+                Stop::Ended
+            }
+            stop = watch(pings, shared, *idle, *ping) => stop,
+        }
+    }
+
+    /// Drives a connection on which no stream will be opened again to its end.
+    pub(super) async fn finish(self) {
+        let _ = self.connection.await;
+    }
+}
+
+/// Returns once the connection should be given up.
+async fn watch(pings: &mut Option<PingPong>, shared: &Shared, idle: Duration, ping: Duration) -> Stop {
+    let (mut n_read, mut silent_since, mut n_pings) = (shared.tally.read(), Instant::now(), 0);
+    loop {
+        sleep(idle.min(ping)).await;
+        let now = Instant::now();
+        if shared.is_idle() && now - *shared.quiet_since.lock() >= idle {
+            return Stop::Idle;
+        }
+        if shared.is_idle() || shared.tally.read() != n_read {
+            (n_read, silent_since, n_pings) = (shared.tally.read(), now, 0);
+        }
+        if now - silent_since < ping || n_pings == MAX_PINGS {
+            continue;
+        }
+        let Some(pings) = pings else { continue };
+        if !matches!(timeout(ping, pings.ping(Ping::opaque())).await, Ok(Ok(_))) {
+            tracing::debug!("an upstream does not answer a ping");
+            return Stop::Ended;
+        }
+        (n_read, silent_since, n_pings) = (shared.tally.read(), Instant::now(), n_pings + 1);
+    }
+}

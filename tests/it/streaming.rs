@@ -125,7 +125,8 @@ async fn a_client_that_reads_slowly_holds_the_backend_back_and_little_memory() {
 
 #[tokio::test]
 async fn a_backend_that_reads_slowly_holds_the_client_back() {
-    // P16. That the client has gone is not seen while nobody reads from it: the route's timeout ends such a request.
+    // P16. A client's end behind more than the kernel takes is not heard of: the route's timeout ends such a request. A
+    // reset is heard of, and so is an end that the kernel has taken.
     let cell = Scripted::raw(|mut stream: TcpStream, _| async move {
         read_head(&mut BufReader::with_capacity(64, &mut stream)).await.unwrap();
         std::future::pending::<()>().await;

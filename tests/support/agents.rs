@@ -6,6 +6,8 @@ use std::time::Duration;
 use cofferdam_agent as agent;
 use cofferdam_model::CellId;
 use cofferdam_proxy::listen;
+use cofferdam_proxy::replay::BodyLimits;
+use cofferdam_router::Settings;
 
 use super::files::{cell_id, fleet};
 use super::metrics::{Scrape, scrape};
@@ -31,24 +33,29 @@ pub(crate) struct TestCell {
 impl TestFleet {
     /// A fleet of two cells with these further sections in its file.
     pub(crate) async fn start(rest: &str) -> Self {
-        Self::with(rest, false, Self::by_path().await).await
+        Self::with(rest, false, Self::by_path().await, BodyLimits::default()).await
     }
 
     /// The same, with the cells' probes in the file.
     pub(crate) async fn probed(rest: &str) -> Self {
-        Self::with(rest, true, Self::by_path().await).await
+        Self::with(rest, true, Self::by_path().await, BodyLimits::default()).await
     }
 
     /// The same without probes, before these backends.
     pub(crate) async fn before(rest: &str, backends: [Scripted; 2]) -> Self {
-        Self::with(rest, false, backends).await
+        Self::sized(rest, backends, BodyLimits::default()).await
+    }
+
+    /// The same, with these bounds on bodies at both hops.
+    pub(crate) async fn sized(rest: &str, backends: [Scripted; 2], body: BodyLimits) -> Self {
+        Self::with(rest, false, backends, body).await
     }
 
     async fn by_path() -> [Scripted; 2] {
         [Scripted::start(by_path(&cell_id(0))).await, Scripted::start(by_path(&cell_id(1))).await]
     }
 
-    async fn with(rest: &str, probed: bool, backends: [Scripted; 2]) -> Self {
+    async fn with(rest: &str, probed: bool, backends: [Scripted; 2], body: BodyLimits) -> Self {
         let sockets = [(); 2].map(|()| (listen::one(ANY).unwrap(), listen::one(ANY).unwrap()));
         let addresses = sockets.each_ref().map(|(data, _)| data.local_addr().unwrap());
         let mut text = fleet(&addresses, rest);
@@ -59,9 +66,10 @@ impl TestFleet {
         }
         let mut cells = Vec::new();
         for (index, ((data, probes), backend)) in sockets.into_iter().zip(backends).enumerate() {
-            cells.push(TestCell::start(index, &text, data, probes, backend));
+            cells.push(TestCell::start(index, &text, data, probes, backend, body));
         }
-        Self { router: TestRouter::with(&text, settings(), 1), cells }
+        let settings = Settings { body, ..settings() };
+        Self { router: TestRouter::with(&text, settings, 1), cells }
     }
 
     /// Waits until nothing holds a permit or a place anywhere.
@@ -80,10 +88,12 @@ impl TestCell {
         data: std::net::TcpListener,
         probes: std::net::TcpListener,
         backend: Scripted,
+        body: BodyLimits,
     ) -> Self {
         let name = cell_id(index);
         let origin = format!("http://{}", backend.address).parse().unwrap();
-        let settings = agent::Settings::new(CellId::parse(&name).unwrap(), origin);
+        let settings =
+            agent::Settings { body, ..agent::Settings::new(CellId::parse(&name).unwrap(), origin) };
         let at_probes = probes.local_addr().unwrap();
         let listeners = agent::Listeners { data: vec![data], probes: Some(probes) };
         let agent = agent::Agent::start(&parse(text), settings, listeners).unwrap();

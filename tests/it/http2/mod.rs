@@ -1,6 +1,6 @@
 //! HTTP/2 with prior knowledge, on the port of HTTP/1.1 and in front of the same cells.
 
-mod client;
+pub(crate) mod client;
 mod ends;
 mod streams;
 

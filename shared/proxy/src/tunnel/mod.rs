@@ -76,13 +76,10 @@ impl Tunnel {
         early: Bytes,
         drain: &mut Watch,
     ) {
-        let Some((upstream, from_upstream, idle, _counted)) = self.upstream.take().map(Switched::into_parts)
-        else {
-            return;
-        };
+        let Some(mut upstream) = self.upstream.take() else { return };
         self.begun = true;
         self.metrics.begun();
-        let flows = (Flow::new(early), Flow::new(from_upstream));
+        let (flows, idle) = ((Flow::new(early), Flow::new(upstream.take_early())), upstream.idle());
         let copied = |way, bytes| self.metrics.copied(way, bytes);
         let end = tokio::select! {
             end = copy(client, upstream, flows, idle, copied) => end,

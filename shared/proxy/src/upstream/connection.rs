@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
@@ -22,12 +22,21 @@ const LARGEST_READ: usize = 64 * 1024;
 /// A connection to an upstream.
 #[derive(Debug)]
 pub(super) struct Connection {
-    stream: Stream,
+    pub(super) stream: Stream,
     pub(super) read: BytesMut,
     pub(super) out: Outbox,
     /// Bytes written for this exchange.
     pub(super) written: u64,
     room: usize,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if !self.out.is_empty() {
+            // An end behind what the other side does not take would not be heard of until it is taken.
+            self.stream.abort();
+        }
+    }
 }
 
 impl Connection {
@@ -40,11 +49,6 @@ impl Connection {
     pub(super) fn is_fresh(&self) -> bool {
         let silent = self.stream.try_read(&mut [0; 1]);
         matches!(silent, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
-    }
-
-    /// The socket, and what was read and not used yet.
-    pub(super) fn into_parts(self) -> (Stream, Bytes) {
-        (self.stream, self.read.freeze())
     }
 
     /// Makes ready for another exchange, and keeps little memory until then.

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// How long a request's body may be held back before it is looked whether its client is still there.
+pub(crate) const HELD: Duration = Duration::from_secs(1);
+
 /// Bounds on the connections to one address from one worker.
 #[derive(Debug, Clone, Copy)]
 pub struct UpstreamLimits {

@@ -36,6 +36,7 @@ use self::connection::Connection;
 use self::exchange::Exchange;
 pub use self::fault::{AnswerError, ConnectFault, SendFault};
 pub use self::head::Head;
+pub(crate) use self::limits::HELD;
 pub use self::limits::UpstreamLimits;
 use self::pool::{Pool, Pooled};
 pub(crate) use self::switched::Switched;

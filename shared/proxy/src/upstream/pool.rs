@@ -38,7 +38,7 @@ struct Idle {
 pub(super) struct Pooled {
     pub(super) connection: Connection,
     /// Held for its drop alone.
-    pub(super) count: Count,
+    _count: Count,
 }
 
 /// One connection's part in the count of its pool's connections.
@@ -47,7 +47,7 @@ pub(super) struct Count(Arc<AtomicUsize>);
 
 impl Pooled {
     pub(super) fn new(connection: Connection, count: Count) -> Self {
-        Self { connection, count }
+        Self { connection, _count: count }
     }
 }
 

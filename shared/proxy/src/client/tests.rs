@@ -1,0 +1,82 @@
+//! A client's socket with its clocks, on a clock that is paused.
+
+use std::future::poll_fn;
+
+use tokio::net::TcpListener;
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn idle_time_counts_from_the_last_request_wherever_the_clock_was_set() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (accepted, _) = listener.accept().await.unwrap();
+    let second = Duration::from_secs(1);
+    let (times, turn) =
+        (ClientTimes { idle: 60 * second, head: second, stall: second }, Arc::new(Turn::default()));
+    let (mut stream, began) = (ClientStream::new(accepted, times, Arc::clone(&turn)), Instant::now());
+    for _ in 0..3 {
+        assert!(timeout(40 * second, stream.read_u8()).await.is_err(), "nothing comes for a while");
+        drop(turn.answering());
+    }
+    assert_eq!(stream.read_u8().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    let waited = began.elapsed();
+    assert!(waited >= 180 * second && waited < 181 * second, "{waited:?}");
+}
+
+/// A client and its stream on this side, of which a part of a request was read.
+async fn during_a_request() -> (TcpStream, ClientStream, Answering) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let connecting = TcpStream::connect(listener.local_addr().unwrap());
+    let (client, accepted) = tokio::join!(connecting, listener.accept());
+    let (turn, times) = (Arc::new(Turn::default()), ClientTimes { idle: HELD, head: HELD, stall: HELD });
+    let mut stream = ClientStream::new(accepted.unwrap().0, times, Arc::clone(&turn));
+    let (mut client, mut head) = (client.unwrap(), [0; 4]);
+    client.write_all(b"head, and a body").await.unwrap();
+    stream.read_exact(&mut head).await.unwrap();
+    (client, stream, turn.answering())
+}
+
+async fn flush(stream: &mut ClientStream) -> io::Result<()> {
+    poll_fn(|cx| Pin::new(&mut *stream).poll_flush(cx)).await
+}
+
+#[tokio::test]
+async fn a_client_that_goes_while_nobody_reads_its_body_is_seen_after_a_while() {
+    for resets in [false, true] {
+        let (client, mut stream, _answering) = during_a_request().await;
+        tokio::time::pause();
+        flush(&mut stream).await.unwrap();
+        tokio::time::advance(HELD).await;
+        flush(&mut stream).await.unwrap();
+        if resets {
+            client.set_zero_linger().unwrap();
+        }
+        drop(client);
+        flush(&mut stream).await.unwrap();
+        tokio::time::advance(HELD).await;
+        // On loopback, what one side did is there before its call returns.
+        assert_eq!(flush(&mut stream).await.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+        tokio::time::resume();
+    }
+}
+
+#[tokio::test]
+async fn a_client_is_not_looked_for_while_its_end_would_be_heard() {
+    let (client, mut stream, _answering) = during_a_request().await;
+    let mut rest = [0; 12];
+    stream.read_exact(&mut rest).await.unwrap();
+    poll_fn(|cx| {
+        let read = Pin::new(&mut stream).poll_read(cx, &mut ReadBuf::new(&mut [0; 1]));
+        assert!(read.is_pending());
+        Poll::Ready(())
+    })
+    .await;
+    tokio::time::pause();
+    for _ in 0..3 {
+        flush(&mut stream).await.unwrap();
+        tokio::time::advance(HELD).await;
+    }
+    assert!(stream.deaf_since.is_none());
+    drop(client);
+}

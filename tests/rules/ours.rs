@@ -14,13 +14,13 @@ use crate::support::files::{alone, cell_id};
 use crate::support::routers::{self, TestRouter, parse};
 
 /// The rows' bounds; `peers/` says the same to the others.
-const BODY: BodyLimits = BodyLimits { max_bytes: 1000, idle: Duration::from_millis(1500) };
+const BODY: BodyLimits = BodyLimits { max_bytes: 1000, idle: Duration::from_secs(2) };
 
 /// `/hang` is where rows wait for a deadline.
 const ROUTES: &str = "routes:\n  - { match: { path: /hang }, class: default, timeout: 500ms }\n";
 
 fn serve() -> ServeLimits {
-    ServeLimits { head: Duration::from_millis(1500), ..ServeLimits::default() }
+    ServeLimits { head: Duration::from_secs(2), ..ServeLimits::default() }
 }
 
 /// A router before `cell`.

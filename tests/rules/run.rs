@@ -134,6 +134,9 @@ pub(crate) async fn check_received(
 ) -> Vec<String> {
     let received = upstream.received();
     let mut differences = Vec::new();
+    if upstream.is_stray() {
+        differences.push("upstream: an empty line comes before a request".to_owned());
+    }
     let mut nth = 0;
     for line in row.received.iter().filter(|line| line.is_of(party)) {
         let text = party.fill(&line.text);

@@ -1,9 +1,10 @@
 //! The scripted upstream of one row: it says what the row says, and remembers what it received.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
@@ -27,6 +28,8 @@ struct State {
     n_begun: watch::Sender<usize>,
     n_ended: watch::Sender<usize>,
     has_closed: watch::Sender<bool>,
+    /// An empty line came before a request, which no client sends (RFC 9112 section 2.2).
+    is_stray: AtomicBool,
     /// With the number of the connection that each came by.
     received: Mutex<Vec<(usize, Message)>>,
 }
@@ -36,7 +39,14 @@ impl Upstream {
         let plays = plays.iter().map(|play| (party.bytes(&play.bytes), play.early, play.then)).collect();
         let (n_begun, n_ended, has_closed) =
             (watch::Sender::new(0), watch::Sender::new(0), watch::Sender::new(false));
-        let state = Arc::new(State { plays, n_begun, n_ended, has_closed, received: Mutex::default() });
+        let state = Arc::new(State {
+            plays,
+            n_begun,
+            n_ended,
+            has_closed,
+            is_stray: AtomicBool::new(false),
+            received: Mutex::default(),
+        });
         let serving = Arc::clone(&state);
         let server = Scripted::raw(move |stream, number| {
             let state = Arc::clone(&serving);
@@ -63,6 +73,11 @@ impl Upstream {
         self.received().get(nth).map(|(_, message)| message.clone())
     }
 
+    /// Whether an empty line came where a request begins.
+    pub(crate) fn is_stray(&self) -> bool {
+        self.state.is_stray.load(Ordering::Relaxed)
+    }
+
     /// How many requests have begun, read to their end or not.
     pub(crate) fn n_begun(&self) -> usize {
         *self.state.n_begun.borrow()
@@ -83,7 +98,11 @@ impl Upstream {
 impl State {
     async fn serve(&self, stream: TcpStream, number: usize) -> std::io::Result<()> {
         let mut stream = BufReader::new(stream);
-        while let Some(head) = read_head(&mut stream).await? {
+        loop {
+            if stream.fill_buf().await?.first().is_some_and(|byte| b"\r\n".contains(byte)) {
+                self.is_stray.store(true, Ordering::Relaxed);
+            }
+            let Some(head) = read_head(&mut stream).await? else { return Ok(()) };
             let nth = *self.n_begun.borrow();
             self.n_begun.send_modify(|n_begun| *n_begun += 1);
             let (bytes, early, then) = self
@@ -114,6 +133,5 @@ impl State {
                 Then::Hang => drop(stream.read(&mut [0]).await?),
             }
         }
-        Ok(())
     }
 }

@@ -36,10 +36,10 @@ pub fn strip_hop_by_hop(fields: &mut HeaderMap) -> bool {
         fields.remove(name);
     }
     remove_where(fields, is_hop_by_hop);
-    fields.remove(TE).is_some_and(|codings| {
-        let mut codings = codings.as_bytes().split(|&byte| byte == b',');
-        codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
-    })
+    let mut codings = fields.get_all(TE).iter().flat_map(|line| line.as_bytes().split(|&byte| byte == b','));
+    let takes = codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"));
+    fields.remove(TE);
+    takes
 }
 
 /// Removes every field whose name `doomed` says yes to.
@@ -138,7 +138,7 @@ fn add_to_list(
     entry: impl FnOnce(&mut LineValue<'_>),
 ) {
     lines.push_with(name, |value| {
-        for earlier in fields.get_all(name) {
+        for earlier in fields.get_all(name).iter().filter(|earlier| !earlier.is_empty()) {
             value.bytes(earlier);
             value.text(", ");
         }
@@ -154,7 +154,8 @@ pub(crate) fn append(fields: &mut HeaderMap, name: HeaderName, entry: HeaderValu
         return;
     }
     let mut line = Vec::new();
-    for value in fields.get_all(&name) {
+    // An empty one would leave an empty element, which no sender makes (RFC 9110 section 5.6.1.1).
+    for value in fields.get_all(&name).iter().filter(|value| !value.is_empty()) {
         line.extend_from_slice(value.as_bytes());
         line.extend_from_slice(b", ");
     }

@@ -26,10 +26,13 @@ impl Via {
 
     /// Whether a message has been here before.
     pub fn is_in(&self, fields: &HeaderMap) -> bool {
-        let values = fields.get_all(VIA).iter().filter_map(|value| value.to_str().ok());
-        values
-            .flat_map(|value| value.split(','))
-            .any(|hop| hop.split_whitespace().nth(1) == Some(&*self.name))
+        // As bytes: what is no text in one hop's entry must not hide ours.
+        let mut hops =
+            fields.get_all(VIA).iter().flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
+        hops.any(|hop| {
+            let mut words = hop.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+            words.nth(1) == Some(self.name.as_bytes())
+        })
     }
 
     /// Adds this hop to an answer's fields.
@@ -70,6 +73,15 @@ mod tests {
         via.add(&mut fields, Version::HTTP_11);
         assert_eq!(fields[VIA], "1.0 elsewhere, 1.1 here");
         assert!(via.is_in(&fields));
+        for (list, is_in) in [
+            (&b"1.1 caf\xe9, 1.1 \t here (x)"[..], true),
+            (b"1.1 here\xe9", false),
+            (b"here", false),
+            (b"1.1 there, 1.1", false),
+        ] {
+            fields.insert(VIA, HeaderValue::from_bytes(list).unwrap());
+            assert_eq!(via.is_in(&fields), is_in, "{list:?}");
+        }
     }
 
     #[test]

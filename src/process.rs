@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use cofferdam_fleet::{FleetError, Loaded};
 use cofferdam_telemetry::logs;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The exit code for bad input, as in BSD's sysexits it stays apart from a failure at run time.
@@ -57,6 +58,7 @@ impl ProcessArgs {
         F: Future<Output = anyhow::Result<()>>,
     {
         logs::init(self.log_format, &self.log)?;
+        raise_open_files();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let done = runtime.block_on(async {
             let signals = Signals::new(self.until_stdin_closes)?;
@@ -97,6 +99,15 @@ impl Signals {
             _ = self.interrupt.recv() => Told::Leave,
             _ = &mut self.stdin_closed => Told::Leave,
         }
+    }
+}
+
+/// Takes as many open files as the process may have. Every connection is one, and the 1,024 that most systems begin with
+/// for the sake of old programs would be a bound on clients that nobody chose.
+fn raise_open_files() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        tracing::warn!(%error, ?current, ?maximum, "could not raise the number of open files");
     }
 }
 

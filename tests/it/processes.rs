@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::support::eventually;
 use crate::support::files::{PINS, alone, fleet, revision};
-use crate::support::processes::{RealFleet, probe};
+use crate::support::processes::{Process, RealFleet, probe};
 use crate::support::raw::{self, get};
 use crate::support::scripted::{Play, Refusing, Scripted, ok};
 
@@ -159,4 +159,22 @@ async fn a_terminated_cell_turns_its_router_away_before_it_leaves() {
     assert!(client.ask(get("/", "acme")).await.text().contains("\"backend\":\"cell-b\""));
     assert_eq!(fleet.cells[0].end().await.code(), Some(0));
     assert_eq!(fleet.addresses.len(), 2);
+}
+
+#[tokio::test]
+async fn a_process_takes_as_many_open_files_as_it_may_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["backend", "--listen", "127.0.0.1:0"];
+    let backend = Process::start_with_files(folder.path(), "backend", (64, 512), &arguments);
+    let address = eventually("a backend that listens", async || {
+        let log = backend.log();
+        log.split_once("listen=")?.1.split_whitespace().next()?.parse().ok()
+    })
+    .await;
+    let mut clients = Vec::new();
+    for _ in 0..128 {
+        let mut client = raw::Client::connect(address).await;
+        assert_eq!(client.ask(get("/", "acme")).await.status(), 200);
+        clients.push(client);
+    }
 }

@@ -19,7 +19,7 @@ const EXE: &str = env!("CARGO_BIN_EXE_cofferdam");
 /// A process that runs.
 #[derive(Debug)]
 pub(crate) struct Process {
-    child: Child,
+    pub(crate) child: Child,
     log: PathBuf,
 }
 
@@ -36,8 +36,23 @@ pub(crate) fn free_port() -> SocketAddr {
 impl Process {
     /// Starts the command; its log goes to a file of `folder`.
     pub(crate) fn start(folder: &Path, name: &str, arguments: &[impl AsRef<OsStr>]) -> Self {
+        Self::logged(folder, name, Command::new(EXE), arguments)
+    }
+
+    /// The same where the process begins with few open files, and may have more.
+    pub(crate) fn start_with_files(
+        folder: &Path,
+        name: &str,
+        (few, most): (u32, u32),
+        arguments: &[&str],
+    ) -> Self {
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--nofile={few}:{most}")).arg(EXE);
+        Self::logged(folder, name, command, arguments)
+    }
+
+    fn logged(folder: &Path, name: &str, mut command: Command, arguments: &[impl AsRef<OsStr>]) -> Self {
         let log = folder.join(format!("{name}.log"));
-        let mut command = Command::new(EXE);
         command.args(arguments).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
         Self::spawn(command, log)
     }

@@ -38,6 +38,7 @@ pub async fn serve<S: Service + Clone>(
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     let places = Arc::new(Semaphore::new(limits.max_connections));
+    let mut failed_last = false;
     loop {
         let accepted = tokio::select! {
             accepted = accept(&listener, &places) => accepted,
@@ -46,12 +47,15 @@ pub async fn serve<S: Service + Clone>(
         let (stream, peer, place) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of descriptors, or a connection that died in the queue: neither may end the loop.
-                tracing::warn!(%error, "could not accept a connection");
+                // Out of descriptors, or a connection that died in the queue: neither may end the loop, or fill the log.
+                if !std::mem::replace(&mut failed_last, true) {
+                    tracing::warn!(%error, "could not accept a connection");
+                }
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
             }
         };
+        failed_last = false;
         let (service, drain) = (service.clone(), drain.clone());
         tokio::spawn(async move {
             connection(stream, peer, limits, service, drain).await;

@@ -102,6 +102,23 @@ impl Front {
         .await;
     }
 
+    /// How many connections clients have to the router, as the kernel sees it.
+    pub(crate) fn n_connections(&self) -> usize {
+        let port = format!(":{:04X}", self.fleet.data.port());
+        // Those that only wait for late packets belong to no process.
+        let (listening, time_wait) = ("0A", "06");
+        let table = fs::read_to_string("/proc/net/tcp").unwrap();
+        let rows = table.lines().skip(1).map(|row| row.split_whitespace().skip(1).collect::<Vec<_>>());
+        rows.filter(|row| row[0].ends_with(&port) && ![listening, time_wait].contains(&row[2])).count()
+    }
+
+    /// The most bytes of memory that the router ever had.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.fleet.router.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
+    }
+
     pub(crate) fn signal_router(&self, signal: Signal) {
         self.fleet.router.signal(signal);
     }

@@ -14,3 +14,4 @@ mod h2load;
 mod http2;
 mod httpx;
 mod program;
+mod slow;

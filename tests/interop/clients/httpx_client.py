@@ -119,5 +119,23 @@ def tenants_on_one_connection_are_limited_each_by_itself(url: str) -> None:
             equal(client.get("/", headers=ACME).status_code, 200)
 
 
+def is_served_in_time(url: str, seconds: str, most: str) -> None:
+    """Asks on kept connections and on new ones, for some seconds: no answer may take longer than `most`."""
+    kept = [blocking(url, version) for version in VERSIONS]
+    end = time.monotonic() + float(seconds)
+    slowest, n_answers = 0.0, 0
+    while time.monotonic() < end:
+        for client in [*kept, *(blocking(url, version) for version in VERSIONS)]:
+            began = time.monotonic()
+            equal(client.get("/").status_code, 200)
+            slowest = max(slowest, time.monotonic() - began)
+            n_answers += 1
+            if client not in kept:
+                client.close()
+        time.sleep(0.1)
+    print(f"{n_answers} answers, the slowest after {slowest:.3f} s")
+    assert slowest < float(most), f"an answer took {slowest:.3f} s"
+
+
 if __name__ == "__main__":
     main(globals())

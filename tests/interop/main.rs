@@ -15,3 +15,4 @@ mod http2;
 mod httpx;
 mod program;
 mod slow;
+mod websockets;

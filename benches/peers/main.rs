@@ -32,7 +32,9 @@ fn main() {
         Some("proxy") => {
             plain_proxy::serve(next(&mut arguments), next(&mut arguments), next(&mut arguments));
         }
-        _ => println!("backend FIRST_PORT N | proxy PORT FIRST_CELL N | open-loop ADDRESS PATH RATE CONNECTIONS SECONDS TENANTS"),
+        _ => println!(
+            "backend FIRST_PORT N | proxy PORT FIRST_CELL N | open-loop ADDRESS PATH RATE CONNECTIONS SECONDS TENANTS"
+        ),
     }
 }
 

@@ -29,6 +29,9 @@ pub use crate::service::{ServeLimits, Service};
 use crate::sniff::{self, Protocol};
 use crate::tunnel;
 
+/// How much of an answer waits for a client of HTTP/1.1 to take it; what is more stays with the cell.
+const MAX_BUFFERED: usize = 128 * 1024;
+
 /// Accepts and serves connections until `drain` says that nothing new is accepted; then returns when every connection
 /// has ended, or at the cut.
 pub async fn serve<S: Service + Clone>(
@@ -113,13 +116,12 @@ async fn connection<S: Service + Clone>(
     };
     let Ok(Ok(protocol)) = protocol else { return };
     let turn = Arc::new(Turn::default());
-    let times = ClientTimes { idle: limits.idle, head: limits.head, stall: limits.stall };
-    let stream = ClientStream::new(stream, times, Arc::clone(&turn));
     let ended = match protocol {
-        Protocol::Http1 => converse(stream, peer, limits, service, &turn, &mut drain).await,
+        Protocol::Http1 => converse(stream, peer, &limits, service, &turn, &mut drain).await,
         Protocol::Http2 => {
             // The clock on heads is HTTP/1.1's. The box keeps the many connections of that small.
             let _answering = turn.answering();
+            let stream = with_clocks(stream, &limits, &turn);
             Box::pin(http2::converse(stream, peer, limits, service, &mut drain)).await
         }
     };
@@ -130,6 +132,12 @@ async fn connection<S: Service + Clone>(
         () = turn.close() => {}
         () = drain.reached(Phase::Cut) => {}
     }
+}
+
+/// A client's socket with its clocks.
+fn with_clocks(stream: TcpStream, limits: &ServeLimits, turn: &Arc<Turn>) -> ClientStream {
+    let times = ClientTimes { idle: limits.idle, head: limits.head, stall: limits.stall };
+    ClientStream::new(stream, times, Arc::clone(turn))
 }
 
 /// Ready once the process has drained for as long as a silent client may take to send what it has begun to.
@@ -145,11 +153,18 @@ async fn last_moment(turn: &Turn) {
     }
 }
 
+/// The stream has the clocks: the server's own would be a new timer for each request.
+fn builder(limits: &ServeLimits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder.header_read_timeout(None).max_header_size(limits.max_head_bytes).max_buf_size(MAX_BUFFERED);
+    builder
+}
+
 /// Answers request after request of HTTP/1.1, until the client or the drain ends the connection, or a tunnel takes it.
 async fn converse<S: Service + Clone>(
-    stream: ClientStream,
+    stream: TcpStream,
     peer: SocketAddr,
-    limits: ServeLimits,
+    limits: &ServeLimits,
     service: S,
     turn: &Arc<Turn>,
     drain: &mut Watch,
@@ -170,10 +185,8 @@ async fn converse<S: Service + Clone>(
             Ok::<_, Infallible>(response.map(|body| Guarded::new(body, answering)))
         })
     });
-    let mut builder = http1::Builder::new();
-    // The stream has the clocks. The server's own would be a new timer for each request.
-    builder.header_read_timeout(None).max_header_size(limits.max_head_bytes);
-    let mut connection = builder.serve_connection(TokioIo::new(stream), answer);
+    let stream = TokioIo::new(with_clocks(stream, limits, turn));
+    let mut connection = builder(limits).serve_connection(stream, answer);
     // Leaving takes three steps: every answer says that it is the last, then the connection is closed on, then cut.
     let mut ended = drain.unless(Phase::Draining, Pin::new(&mut connection)).await;
     if ended.is_none() {

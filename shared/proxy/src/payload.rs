@@ -13,10 +13,6 @@ use crate::upstream::{UpstreamBody, UpstreamBodyError};
 
 /// What a body's bytes come from.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly every answer is an upstream's, and a box would cost each of them"
-)]
 pub enum Payload {
     /// An upstream, streamed. Trailers for which the function answers true are dropped.
     Upstream(UpstreamBody, fn(&HeaderName) -> bool),

@@ -7,9 +7,11 @@ use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::io::poll_read_buf;
 
 use super::address::Stream;
+use super::limits::HELD;
 use super::outbox::Outbox;
 
 /// What a first read has room for: a head and a small body. It goes through the stack, so that no connection keeps more
@@ -28,6 +30,8 @@ pub(super) struct Connection {
     /// Bytes written for this exchange.
     pub(super) written: u64,
     room: usize,
+    /// Runs while the other side takes nothing of what there is for it.
+    held: Option<Pin<Box<Sleep>>>,
 }
 
 impl Drop for Connection {
@@ -41,7 +45,14 @@ impl Drop for Connection {
 
 impl Connection {
     pub(super) fn new(stream: Stream) -> Self {
-        Self { stream, read: BytesMut::new(), out: Outbox::default(), written: 0, room: FIRST_READ }
+        Self {
+            stream,
+            read: BytesMut::new(),
+            out: Outbox::default(),
+            written: 0,
+            room: FIRST_READ,
+            held: None,
+        }
     }
 
     /// Whether an idle connection can serve another exchange: it is open, and nothing came that nobody asked for. What
@@ -51,10 +62,23 @@ impl Connection {
         matches!(silent, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
+    /// While a body is held back nobody reads from the client, and nobody would hear of its end: looking for that takes a
+    /// turn of the task now and then.
+    pub(super) fn wake_if_held(&mut self, cx: &mut Context<'_>) {
+        if self.out.is_empty() {
+            return;
+        }
+        let timer = self.held.get_or_insert_with(|| Box::pin(sleep(HELD)));
+        while timer.as_mut().poll(cx).is_ready() {
+            timer.as_mut().reset(Instant::now() + HELD);
+        }
+    }
+
     /// Makes ready for another exchange, and keeps little memory until then.
     pub(super) fn rest(&mut self) {
         self.written = 0;
         self.out.rest();
+        self.held = None;
         (self.room, self.read) = (FIRST_READ, BytesMut::new());
     }
 

@@ -2,17 +2,14 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use http::response::Parts;
 use http::{Method, StatusCode};
-use tokio::time::{Instant, Sleep, sleep};
 
 use super::connection::Connection;
 use super::fault::{AnswerError, SendFault, closed};
 use super::head::{self, BodyKind, Head};
-use super::limits::HELD;
 use super::pool::Pooled;
 use super::upload::{Upload, UploadFault};
 use crate::replay::{BodyError, ReplayBody};
@@ -27,8 +24,6 @@ pub(super) struct Exchange {
     pub(super) pooled: Box<Pooled>,
     upload: Upload,
     way_out: WayOut,
-    /// Runs while the other side takes nothing of what there is for it.
-    held: Option<Pin<Box<Sleep>>>,
     method: Method,
     /// Whether a 101 was asked for.
     upgrade: bool,
@@ -55,8 +50,7 @@ impl Exchange {
         head::write(head, upload.left(), pooled.connection.out.joined());
         let (method, upgrade) = (head.method.clone(), head.upgrade);
         let way_out = WayOut::Open;
-        let held = None;
-        Self { pooled, upload, way_out, held, method, upgrade, keep_alive: false, n_interim: 0, n_seen: 0 }
+        Self { pooled, upload, way_out, method, upgrade, keep_alive: false, n_interim: 0, n_seen: 0 }
     }
 
     /// Sends, and awaits the head of the final answer.
@@ -84,22 +78,12 @@ impl Exchange {
             return Ok(());
         }
         match self.upload.poll(&mut self.pooled.connection, cx) {
-            Poll::Pending if self.pooled.connection.out.is_empty() => {}
-            Poll::Pending => self.wake_later(cx),
+            Poll::Pending => self.pooled.connection.wake_if_held(cx),
             Poll::Ready(Ok(())) => self.way_out = WayOut::Done,
             Poll::Ready(Err(UploadFault::Write(error))) => self.way_out = WayOut::Failed(error),
             Poll::Ready(Err(UploadFault::Body(error))) => return Err(error),
         }
         Ok(())
-    }
-
-    /// While a body is held back nobody reads from the client, and nobody would hear of its end: looking for that takes a
-    /// turn of the task now and then.
-    fn wake_later(&mut self, cx: &mut Context<'_>) {
-        let timer = self.held.get_or_insert_with(|| Box::pin(sleep(HELD)));
-        while timer.as_mut().poll(cx).is_ready() {
-            timer.as_mut().reset(Instant::now() + HELD);
-        }
     }
 
     /// Whether the connection can serve another exchange, now that the answer has ended: the request has gone out

@@ -22,13 +22,16 @@ const FLEET: &str = r#"tenant:
 plans:
   wide: { sustained: 1M/s, burst: 1M, max_in_flight: 2000 }
   tight: { sustained: 1/h, burst: 1, max_in_flight: 10 }
-cell: { max_in_flight: 2000, tenant_share: 1, classes: { default: {} } }"#;
+cell: { max_in_flight: 2000, tenant_share: 1, classes: { default: {} } }
+routes:
+  - { match: { path: /test.Kinds/Late }, class: default, timeout: 500ms }
+  - { match: { path: / }, class: default }"#;
 
 /// A router, an agent and a backend.
 #[derive(Debug)]
 pub(crate) struct Front {
     fleet: RealFleet,
-    _backend: Backend,
+    backend: Backend,
 }
 
 /// A backend's process, which ends where this is dropped.
@@ -37,6 +40,7 @@ pub(crate) struct Front {
 enum Backend {
     Sample(Process, TempDir),
     Python(Python),
+    Ended,
 }
 
 /// A process of a Python program that says where it listens.
@@ -70,7 +74,12 @@ impl Front {
     async fn before(backend: Backend, url: &str) -> Self {
         let file = |cells: &[SocketAddr]| alone(cells[0], FLEET);
         let fleet = RealFleet::of(&[vec!["agent", "--backend", url]], &["--workers", "2"], file).await;
-        Self { fleet, _backend: backend }
+        Self { fleet, backend }
+    }
+
+    /// Ends the backend; the agent stays.
+    pub(crate) fn end_backend(&mut self) {
+        self.backend = Backend::Ended;
     }
 
     /// Where a client finds `path`.

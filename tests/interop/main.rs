@@ -10,6 +10,7 @@ mod support;
 mod backends;
 mod curl;
 mod front;
+mod grpc;
 mod h2load;
 mod http2;
 mod httpx;

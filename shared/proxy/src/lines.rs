@@ -115,12 +115,14 @@ impl LineValue<'_> {
     pub fn address(&mut self, address: IpAddr) {
         match address {
             IpAddr::V4(v4) => {
-                for (n, octet) in v4.octets().into_iter().enumerate() {
-                    if n > 0 {
-                        self.0.put_u8(b'.');
-                    }
-                    self.number(octet);
+                let (mut text, mut n) = ([b'.'; 16], 0);
+                for octet in v4.octets() {
+                    let mut digits = itoa::Buffer::new();
+                    let digits = digits.format(octet).as_bytes();
+                    text[n..n + digits.len()].copy_from_slice(digits);
+                    n += digits.len() + 1;
                 }
+                self.0.put_slice(&text[..n - 1]);
             }
             IpAddr::V6(v6) => self.text(&v6.to_string()),
         }

@@ -11,6 +11,7 @@ use cofferdam_proxy::fields;
 use cofferdam_proxy::grpc::{self, Call, Code};
 use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::replay::{BodyError, ReplayBody};
+use cofferdam_proxy::trace;
 use cofferdam_proxy::upgrade;
 use cofferdam_proxy::upstream::{AnswerError, ConnectFault, Head, Lease, SendFault, Upstream, UpstreamBody};
 use cofferdam_proxy::via::Via;
@@ -80,6 +81,7 @@ pub(crate) struct Ask<'a> {
 pub(crate) fn prepare(map: &mut HeaderMap, request: &Classified, relay: &Relay<'_>) -> FieldLines {
     let takes_trailers = fields::strip_hop_by_hop(map);
     fields::strip_where(map, headers::is_internal);
+    trace::settle(map);
     let mut lines = FieldLines::with_capacity(ROOM);
     if takes_trailers || relay.call.is_grpc() {
         fields::take_trailers(&mut lines);

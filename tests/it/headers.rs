@@ -151,3 +151,20 @@ async fn connections_are_kept_on_both_sides() {
     assert_eq!(answer.status(), 200);
     assert_eq!(client.rest().await, b"");
 }
+
+#[tokio::test]
+async fn a_trace_that_is_begun_anew_is_one_trace_for_both_hops() {
+    // The router begins it, and the agent behind it finds nothing to mend: the second answer is as the first hop said.
+    let (router, cell, _other) = start(Play::Answer(ok("x"))).await;
+    let malformed =
+        "traceparent: 00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01\r\ntracestate: a=1\r\n";
+    assert_eq!(router.ask(with_fields("GET", "/", "acme", malformed)).await.status(), 200);
+    let begun = cell.only().head.field("traceparent").unwrap().to_owned();
+    assert!(begun.len() == 55 && begun.starts_with("00-") && begun.ends_with("-00"), "{begun}");
+    assert!(!begun.to_ascii_lowercase().contains("0af7651916cd43dd8448eb211c80319c"), "{begun}");
+    let fleet = TestFleet::start(PINS).await;
+    let fields = format!("traceparent: {begun}\r\ntracestate: a=1\r\n");
+    assert_eq!(fleet.router.ask(with_fields("GET", "/", "acme", &fields)).await.status(), 200);
+    let head = fleet.cells[0].backend.only().head;
+    assert_eq!((head.field("traceparent"), head.field("tracestate")), (Some(begun.as_str()), Some("a=1")));
+}

@@ -8,6 +8,7 @@ use cofferdam_model::headers;
 use cofferdam_proxy::fields;
 use cofferdam_proxy::grpc::Call;
 use cofferdam_proxy::lines::FieldLines;
+use cofferdam_proxy::trace;
 use cofferdam_proxy::upstream::Head;
 use http::request::Parts;
 use http::uri::PathAndQuery;
@@ -50,6 +51,7 @@ impl Outgoing {
         let takes_trailers = fields::strip_hop_by_hop(&mut map);
         fields::strip_where(&mut map, headers::is_internal);
         identify::strip_untrusted(snapshot, peer, &mut map);
+        trace::settle(&mut map);
         let mut lines = FieldLines::with_capacity(ROOM);
         if takes_trailers || call.is_grpc() {
             fields::take_trailers(&mut lines);

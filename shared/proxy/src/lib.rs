@@ -23,6 +23,7 @@ mod service;
 mod sniff;
 mod streams;
 pub mod target;
+pub mod trace;
 pub mod tunnel;
 pub mod upgrade;
 pub mod upstream;

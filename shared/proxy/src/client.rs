@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 
 use crate::guard::{End, OnEnd};
 use crate::tunnel::{self, Tunnel};
@@ -58,6 +58,10 @@ pub(crate) struct ClientTimes {
 pub(crate) struct Turn {
     /// A request is being answered: what comes is its body.
     busy: AtomicBool,
+    /// The request that was read last has a body.
+    has_body: AtomicBool,
+    /// The answer has ended in this turn of the connection's task: what is left of the request's body may still be read.
+    settles: AtomicBool,
     /// How many requests have been read; it may wrap.
     n_requests: AtomicU32,
     draining: AtomicBool,
@@ -89,6 +93,8 @@ pub(crate) struct ClientStream {
     turn: Arc<Turn>,
     /// When the first byte of a head came, and how many requests had been read before it: it counts until the next.
     head_began: Option<(Instant, u32)>,
+    /// A part of a head came while an answer was under way, after so many requests: its time begins after the answer.
+    came_early: Option<u32>,
     /// Since when there has been nothing to do, and how many requests had been read by then.
     idle_since: Option<(Instant, u32)>,
     /// One clock for all: the connection is idle, a head is read, or an answer is written.
@@ -104,15 +110,23 @@ pub(crate) struct ClientStream {
 
 impl Turn {
     /// A request has been read: until the result is dropped or told of its end, it is being answered.
-    pub(crate) fn answering(self: &Arc<Self>) -> Answering {
+    pub(crate) fn answering(self: &Arc<Self>, has_body: bool) -> Answering {
+        self.has_body.store(has_body, Ordering::Relaxed);
         self.busy.store(true, Ordering::Relaxed);
         self.n_requests.fetch_add(1, Ordering::Relaxed);
         Answering(Arc::clone(self))
     }
 
-    /// Whether a request is being answered.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Relaxed)
+    /// Ready once nothing has been asked or answered for `quiet`.
+    pub(crate) async fn quiet(&self, quiet: Duration) {
+        let state = || (self.busy.load(Ordering::Relaxed), self.n_requests.load(Ordering::Relaxed));
+        loop {
+            let before = state();
+            sleep(quiet).await;
+            if !before.0 && state() == before {
+                return;
+            }
+        }
     }
 
     /// Heads that have begun have little time from now on, and each answer is the last.
@@ -178,6 +192,7 @@ impl OnEnd for Answering {
 
 impl Drop for Answering {
     fn drop(&mut self) {
+        self.0.settles.store(true, Ordering::Relaxed);
         self.0.busy.store(false, Ordering::Relaxed);
     }
 }
@@ -189,6 +204,7 @@ impl ClientStream {
             times,
             turn,
             head_began: None,
+            came_early: None,
             idle_since: None,
             timer: None,
             rings_at: None,
@@ -221,6 +237,10 @@ impl ClientStream {
     /// Nothing came: an error once a head that has begun has had its time, or nobody has asked for anything for too long.
     fn poll_quiet(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let n_requests = self.turn.n_requests.load(Ordering::Relaxed);
+        self.turn.settles.store(false, Ordering::Relaxed);
+        if self.came_early.take() == Some(n_requests) {
+            self.head_begins(n_requests);
+        }
         let Some((began, _)) = self.head_began.filter(|(_, before)| *before == n_requests) else {
             return self.poll_idle_clock(n_requests, cx);
         };
@@ -229,6 +249,24 @@ impl ClientStream {
         ready!(self.poll_clock(began + most, cx));
         self.last = Last::HeadTimeout;
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// A part of a head is there: the first one starts its time.
+    fn head_begins(&mut self, n_requests: u32) {
+        if self.head_began.is_none_or(|(_, before)| before != n_requests) {
+            self.head_began = Some((Instant::now(), n_requests));
+        }
+    }
+
+    /// Bytes came. Those of a body that nobody reads any more are no head's.
+    fn take_note(&mut self, is_busy: bool) {
+        let n_requests = self.turn.n_requests.load(Ordering::Relaxed);
+        let has_body = self.turn.has_body.load(Ordering::Relaxed);
+        match is_busy || self.turn.settles.load(Ordering::Relaxed) {
+            true if has_body => {}
+            true => self.came_early = Some(n_requests),
+            false => self.head_begins(n_requests),
+        }
     }
 
     /// The connection is idle. A clock that rings too early is left as it is and set anew when it has rung: to set it at
@@ -290,15 +328,12 @@ impl AsyncRead for ClientStream {
         let before = buf.filled().len();
         let read = this.stream()?.poll_read(cx, buf);
         (this.hears, this.deaf_since) = (read.is_pending(), None);
-        if this.turn.busy.load(Ordering::Relaxed) {
-            return read;
+        let is_busy = this.turn.busy.load(Ordering::Relaxed);
+        if buf.filled().len() > before {
+            this.take_note(is_busy);
         }
-        if read.is_pending() {
+        if read.is_pending() && !is_busy {
             return this.poll_quiet(cx);
-        }
-        let n_requests = this.turn.n_requests.load(Ordering::Relaxed);
-        if buf.filled().len() > before && this.head_began.is_none_or(|(_, before)| before != n_requests) {
-            this.head_began = Some((Instant::now(), n_requests));
         }
         read
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use tokio::sync::watch;
+use tokio::task::coop::has_budget_remaining;
 
 /// How far a process has come on its way out. It only goes forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,7 +82,8 @@ impl Watch {
             if (!is_heard || moved.has_changed().unwrap_or(true)) && reached.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(None);
             }
-            is_heard = true;
+            // Out of its budget, the signal has not listened.
+            is_heard = has_budget_remaining();
             Poll::Pending
         })
         .await

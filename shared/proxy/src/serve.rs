@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::CONNECTION;
-use http::{HeaderValue, Version};
+use http::{HeaderValue, Request, Version};
+use http_body::Body;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -120,7 +122,7 @@ async fn connection<S: Service + Clone>(
         Protocol::Http1 => converse(stream, peer, &limits, service, &turn, &mut drain).await,
         Protocol::Http2 => {
             // The clock on heads is HTTP/1.1's. The box keeps the many connections of that small.
-            let _answering = turn.answering();
+            let _answering = turn.answering(true);
             let stream = with_clocks(stream, &limits, &turn);
             Box::pin(http2::converse(stream, peer, limits, service, &mut drain)).await
         }
@@ -146,13 +148,6 @@ async fn silent_through(drain: &mut Watch) {
     sleep(DRAIN_IDLE).await;
 }
 
-/// Who is between two requests may be sending one: it is told with the answer, and closed on only where none is due.
-async fn last_moment(turn: &Turn) {
-    if !turn.is_busy() {
-        Box::pin(sleep(DRAIN_IDLE)).await;
-    }
-}
-
 /// The stream has the clocks: the server's own would be a new timer for each request.
 fn builder(limits: &ServeLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();
@@ -169,8 +164,8 @@ async fn converse<S: Service + Clone>(
     turn: &Arc<Turn>,
     drain: &mut Watch,
 ) -> hyper::Result<()> {
-    let answer = service_fn(|request| {
-        let (service, answering) = (service.clone(), turn.answering());
+    let answer = service_fn(|request: Request<Incoming>| {
+        let (service, answering) = (service.clone(), turn.answering(!request.body().is_end_stream()));
         // In a box for as long as it is needed: an idle connection has no room for it.
         Box::pin(async move {
             let mut response = caught::answer(&service, peer, request).await;
@@ -195,7 +190,8 @@ async fn converse<S: Service + Clone>(
             biased;
             ended = &mut connection => Some(ended),
             () = drain.reached(Phase::Cut) => return Ok(()),
-            () = last_moment(turn) => None,
+            // Who was not told yet that an answer is the last may be sending the next request.
+            () = Box::pin(turn.quiet(DRAIN_IDLE)) => None,
         };
     }
     if ended.is_none() {

@@ -17,11 +17,36 @@ async fn idle_time_counts_from_the_last_request_wherever_the_clock_was_set() {
     let (mut stream, began) = (ClientStream::new(accepted, times, Arc::clone(&turn)), Instant::now());
     for _ in 0..3 {
         assert!(timeout(40 * second, stream.read_u8()).await.is_err(), "nothing comes for a while");
-        drop(turn.answering());
+        drop(turn.answering(false));
     }
     assert_eq!(stream.read_u8().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
     let waited = began.elapsed();
     assert!(waited >= 180 * second && waited < 181 * second, "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_behind_an_answer_is_a_head_or_the_rest_of_a_body() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (accepted, _) = listener.accept().await.unwrap();
+    let second = Duration::from_secs(1);
+    let (times, turn) =
+        (ClientTimes { idle: 60 * second, head: second, stall: second }, Arc::new(Turn::default()));
+    let mut stream = ClientStream::new(accepted, times, Arc::clone(&turn));
+    // The rest of a body that was refused is read as soon as the answer has ended: the connection is idle then.
+    drop(turn.answering(true));
+    client.write_all(b"b").await.unwrap();
+    stream.read_u8().await.unwrap();
+    assert!(timeout(50 * second, stream.read_u8()).await.is_err(), "no head has begun");
+    // A request without a body is answered, and a part of the next one's head comes meanwhile: it has a head's time.
+    let answering = turn.answering(false);
+    client.write_all(b"G").await.unwrap();
+    stream.read_u8().await.unwrap();
+    assert!(timeout(5 * second, stream.read_u8()).await.is_err(), "no time runs before the answer's end");
+    drop(answering);
+    let began = Instant::now();
+    assert_eq!(stream.read_u8().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    assert_eq!((stream.last, began.elapsed().as_secs()), (Last::HeadTimeout, 1));
 }
 
 /// A client and its stream on this side, of which a part of a request was read.
@@ -34,7 +59,7 @@ async fn during_a_request() -> (TcpStream, ClientStream, Answering) {
     let (mut client, mut head) = (client.unwrap(), [0; 4]);
     client.write_all(b"head, and a body").await.unwrap();
     stream.read_exact(&mut head).await.unwrap();
-    (client, stream, turn.answering())
+    (client, stream, turn.answering(true))
 }
 
 async fn flush(stream: &mut ClientStream) -> io::Result<()> {

@@ -219,7 +219,7 @@ async fn a_drain_gives_half_a_head_a_second_at_most() {
 }
 
 #[tokio::test]
-async fn a_drain_closes_idle_connections_at_once() {
+async fn a_drain_closes_idle_connections() {
     let server = start();
     let mut client = TcpStream::connect(server.address).await.unwrap();
     client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
@@ -227,4 +227,23 @@ async fn a_drain_closes_idle_connections_at_once() {
     client.read_exact(&mut answer).await.unwrap();
     server.drain.advance(Phase::Draining);
     assert!(rest(&mut client).await.ends_with("refused"));
+}
+
+#[tokio::test]
+async fn a_request_behind_an_answer_that_began_before_the_drain_is_answered() {
+    let server = start();
+    let mut client = TcpStream::connect(server.address).await.unwrap();
+    client.write_all(b"GET /large HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    let mut head = [0; 12];
+    client.read_exact(&mut head).await.unwrap();
+    server.drain.advance(Phase::Draining);
+    let (mut tail, mut block) = (Vec::new(), vec![0; 1 << 20]);
+    while !tail.ends_with(b"0\r\n\r\n") {
+        let n = timeout(Duration::from_secs(5), client.read(&mut block)).await.unwrap().unwrap();
+        tail.extend_from_slice(&block[..n]);
+        tail.drain(..tail.len().saturating_sub(5));
+    }
+    client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    let answer = rest(&mut client).await;
+    assert!(answer.contains("connection: close") && answer.ends_with("refused"), "{answer}");
 }

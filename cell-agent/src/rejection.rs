@@ -88,6 +88,9 @@ fn bad_request(bad: &BadRequest) -> Problem {
         BadRequest::Target(TargetError::Method) => {
             (StatusCode::METHOD_NOT_ALLOWED, "method_not_relayed", "Method is not relayed")
         }
+        BadRequest::Target(TargetError::TooLong) => {
+            (StatusCode::URI_TOO_LONG, "target_too_long", "Target is too long")
+        }
         BadRequest::Target(TargetError::Host | TargetError::HostsDiffer | TargetError::Path)
         | BadRequest::Timeout(_) => (StatusCode::BAD_REQUEST, "request_malformed", "Request is malformed"),
         BadRequest::Loop => (StatusCode::LOOP_DETECTED, "loop", "Request loops"),

@@ -199,6 +199,7 @@ fn settle(head: &mut Parts) -> Result<Target, Rejection> {
     target::settle(head).map_err(|error| {
         let reason = match error {
             TargetError::Method => Reason::Method,
+            TargetError::TooLong => Reason::TargetTooLong,
             TargetError::Host | TargetError::HostsDiffer | TargetError::Path => Reason::BadRequest,
         };
         Rejection::new(reason, error.to_string())

@@ -19,6 +19,8 @@ pub(crate) enum Reason {
     BadRequest,
     /// CONNECT and TRACE.
     Method,
+    /// The target is longer than it may be.
+    TargetTooLong,
     /// The request has been here before.
     Loop,
     /// The body is larger than it may be.
@@ -76,6 +78,7 @@ impl Reason {
         match self {
             Self::BadRequest => "bad_request",
             Self::Method => "method",
+            Self::TargetTooLong => "target_too_long",
             Self::Loop => "loop",
             Self::BodyTooLarge => "body_too_large",
             Self::BodyBroken => "body_broken",
@@ -105,6 +108,7 @@ impl Reason {
                 (StatusCode::BAD_REQUEST, "The request is not valid HTTP for an intermediary")
             }
             Self::Method => (StatusCode::METHOD_NOT_ALLOWED, "The method is not allowed here"),
+            Self::TargetTooLong => (StatusCode::URI_TOO_LONG, "The target is too long"),
             Self::Loop => (StatusCode::LOOP_DETECTED, "The request has passed here before"),
             Self::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
             Self::BodyBroken => (StatusCode::BAD_REQUEST, "The body ended early"),

@@ -24,7 +24,7 @@ pub struct ServeLimits {
     /// The longest that a client takes nothing of its answer; then its connection is cut, or its stream. In HTTP/2
     /// also the longest silence before a ping, and the time to answer that.
     pub stall: Duration,
-    /// The most bytes of a request's head in HTTP/1.1; more are answered 431, and a longer target 414.
+    /// The most bytes of a request's head in HTTP/1.1; more are answered 431.
     pub max_head_bytes: usize,
 }
 

@@ -7,6 +7,9 @@ use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{Method, Uri, Version};
 
+/// The most bytes of path and query; more are answered 414.
+pub const MAX_TARGET: usize = 8 * 1024;
+
 /// Where a request is to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
@@ -28,6 +31,9 @@ pub enum TargetError {
     /// Host and `:authority` name different hosts.
     #[error("host differs from :authority")]
     HostsDiffer,
+    /// The path and the query are longer than they may be.
+    #[error("request target exceeds {MAX_TARGET} bytes")]
+    TooLong,
     /// The target has neither a path nor an asterisk.
     #[error("request target has no path")]
     Path,
@@ -38,6 +44,9 @@ pub enum TargetError {
 pub fn settle(head: &mut Parts) -> Result<Target, TargetError> {
     if matches!(head.method, Method::CONNECT | Method::TRACE) {
         return Err(TargetError::Method);
+    }
+    if head.uri.path_and_query().is_some_and(|target| target.as_str().len() > MAX_TARGET) {
+        return Err(TargetError::TooLong);
     }
     if head.uri.authority().is_some() && head.version == Version::HTTP_11 {
         // What is sent in its place does not make a Host that is missing, doubled or malformed a right one.

@@ -13,8 +13,8 @@ use tokio::time::timeout;
 use super::frame::{self, PREFACE, code_name};
 use super::heard::{self, Heard};
 use super::row::{Line, Party, Row, Step};
-use super::run::{PATIENCE, check_received, judge};
-use super::upstream::Upstream;
+use super::run::{check_received, judge};
+use super::upstream::{PATIENCE, Upstream};
 use crate::support::within;
 
 /// The stream of the first question whether a connection is open, far behind every row's own.

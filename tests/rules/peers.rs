@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
 
+use super::ours::Clocks;
 use super::row::{Party, Row};
 use crate::support::eventually;
 
@@ -55,12 +56,12 @@ async fn try_start(peer: Party, rows: &[Row], upstreams: &[SocketAddr]) -> Optio
     let folder = tempfile::tempdir().unwrap();
     let listeners: Vec<_> = upstreams.iter().map(|_| bind()).collect();
     let fronts: Vec<_> = listeners.iter().map(|listener| listener.local_addr().unwrap()).collect();
-    let (template, arguments) = match peer {
-        Party::Nginx => (NGINX, ["-p", "{folder}", "-c", "{file}"]),
-        _ => (HAPROXY, ["-q", "-db", "-f", "{file}"]),
+    let arguments = match peer {
+        Party::Nginx => ["-p", "{folder}", "-c", "{file}"],
+        _ => ["-q", "-db", "-f", "{file}"],
     };
     let file = folder.path().join("configuration");
-    fs::write(&file, configuration(template, folder.path(), rows, &fronts, upstreams)).unwrap();
+    fs::write(&file, configuration(peer, folder.path(), rows, &fronts, upstreams)).unwrap();
     drop(listeners);
     let put = |argument: &str| {
         argument
@@ -99,19 +100,23 @@ fn bind() -> TcpListener {
 
 /// The template with its lines between `# each` and `# end` written out for every row.
 fn configuration(
-    template: &str,
+    peer: Party,
     folder: &Path,
     rows: &[Row],
     fronts: &[SocketAddr],
     upstreams: &[SocketAddr],
 ) -> String {
+    let template = if peer == Party::Nginx { NGINX } else { HAPROXY };
     let (before, rest) = template.split_once("# each\n").expect("where the rows begin");
     let (each, after) = rest.split_once("# end\n").expect("where the rows end");
     let rows =
         rows.iter().zip(fronts).zip(upstreams).enumerate().map(|(number, ((row, front), upstream))| {
             // HAProxy finds out by itself.
             let protocol = if row.in_frames { " http2" } else { "" };
-            each.replace("{number}", &number.to_string())
+            let clocks = Clocks::of(row, peer);
+            each.replace("{silence}", &format!("{}s", clocks.silence.as_secs()))
+                .replace("{hang}", &format!("{}ms", clocks.hang.as_millis()))
+                .replace("{number}", &number.to_string())
                 .replace("{protocol}", protocol)
                 .replace("{front}", &front.to_string())
                 .replace("{upstream}", &upstream.to_string())

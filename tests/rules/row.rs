@@ -25,6 +25,8 @@ pub(crate) struct Row {
     pub(crate) client: Vec<Step>,
     /// What the upstream does with its first request, the second, ...; then it answers 200.
     pub(crate) upstream: Vec<Play>,
+    /// With whom the row is about a clock, which is short there; all others have time for a busy machine.
+    clocked: Vec<Party>,
     /// What the upstream must have received.
     pub(crate) received: Vec<Line>,
 }
@@ -148,6 +150,11 @@ pub(crate) fn parse(text: &str, in_frames: bool) -> Vec<Row> {
 }
 
 impl Row {
+    /// Whether the row is about a clock of this party's.
+    pub(crate) fn is_clocked(&self, party: Party) -> bool {
+        self.clocked.contains(&party)
+    }
+
     fn read_line(&mut self, mark: &str, rest: &str, line: &str) {
         match mark {
             ">" if rest == "!closed" => self.client.push(Step::AwaitClosed),
@@ -160,8 +167,9 @@ impl Row {
                 }
             }
             "<" => self.upstream_line(rest),
-            _ => match (of(mark.trim_end_matches(['=', '^'])), mark.chars().next_back()) {
+            _ => match (of(mark.trim_end_matches(['=', '^', '~'])), mark.chars().next_back()) {
                 (Some(of), Some('=')) => self.client.push(Step::Expect(Line { of, text: rest.to_owned() })),
+                (Some(of), Some('~')) if rest == "clock" => self.clocked.extend(of),
                 (Some(of), Some('^')) => self.received.push(Line { of, text: rest.to_owned() }),
                 _ => {
                     self.says.push_str(if self.says.is_empty() { "" } else { " " });
@@ -229,7 +237,7 @@ pub(crate) fn unescape(text: &str) -> Vec<u8> {
 #[test]
 fn a_row_is_read_as_it_is_written() {
     let text = "[a-b] 9112 6.3\nIt says\nthis.\n> GET / HTTP/1.1\n> @\n>\n> x\\x00\\\n= 200\nagent= -via\n< !early\n< A\n< --\n\
-                < !close\n^ none\n";
+                < !close\nagent~ clock\n^ none\n";
     let rows = parse(text, false);
     let [row] = rows.as_slice() else { panic!("{rows:?}") };
     assert_eq!(
@@ -243,5 +251,6 @@ fn a_row_is_read_as_it_is_written() {
     assert_eq!((row.upstream.len(), row.upstream[1].then), (2, Then::Close));
     let Step::Expect(line) = &row.client[2] else { panic!("{row:?}") };
     assert!(line.is_of(Party::Agent) && !line.is_of(Party::Router) && line.text == "-via");
+    assert!(row.is_clocked(Party::Agent) && !row.is_clocked(Party::Router));
     assert_eq!(Party::Router.fill("{repeat 2 x-#;}{via}"), "x-0;x-1;cofferdam-test");
 }

@@ -2,19 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::row::{Line, Party, Row, Step};
-use super::upstream::Upstream;
+use super::upstream::{PATIENCE, Upstream};
 use super::wire::Message;
 use crate::support::within;
-
-/// How long anything is waited for. Whoever takes longer has not answered.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
 
 /// What was other than expected, by row.
 pub(crate) type Seen = BTreeMap<String, Vec<String>>;

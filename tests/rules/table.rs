@@ -36,11 +36,12 @@ async fn play_on_ours(party: Party) -> Seen {
             let upstream = Upstream::start(&row.upstream, party).await;
             let differences = match party {
                 Party::Router => {
-                    let router = ours::router(upstream.server.address);
+                    let router = ours::router(upstream.server.address, ours::Clocks::of(&row, party));
                     play(&row, party, router.data, &upstream).await
                 }
                 _ => {
-                    let (_agent, address) = ours::agent(upstream.server.address);
+                    let (_agent, address) =
+                        ours::agent(upstream.server.address, ours::Clocks::of(&row, party));
                     play(&row, party, address, &upstream).await
                 }
             };

@@ -13,6 +13,10 @@ use super::wire::Message;
 use crate::support::message::read_head;
 use crate::support::scripted::Scripted;
 
+/// How long anything is waited for. Whoever takes longer has not answered. It is longer than a clock that a row is about,
+/// and shorter than any other.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 /// A server that plays one row.
@@ -69,7 +73,7 @@ impl Upstream {
     pub(crate) async fn nth(&self, nth: usize) -> Option<Message> {
         let mut ended = self.state.n_ended.subscribe();
         let has_come = async { ended.wait_for(|n_ended| *n_ended > nth).await.is_ok() };
-        tokio::time::timeout(Duration::from_secs(2), has_come).await.ok()?;
+        tokio::time::timeout(PATIENCE, has_come).await.ok()?;
         self.received().get(nth).map(|(_, message)| message.clone())
     }
 
@@ -86,7 +90,7 @@ impl Upstream {
     /// Waits for the head of a request. Who never sends one is found out by what else is expected.
     pub(crate) async fn begun(&self) {
         let mut begun = self.state.n_begun.subscribe();
-        let _ = tokio::time::timeout(Duration::from_secs(2), begun.wait_for(|n_begun| *n_begun > 0)).await;
+        let _ = tokio::time::timeout(PATIENCE, begun.wait_for(|n_begun| *n_begun > 0)).await;
     }
 
     /// Waits until one connection has been closed from this side.

@@ -19,6 +19,8 @@ pub(crate) enum Framing {
     Chunked,
     /// Responses only.
     UntilClose,
+    /// A length that is no number: where the body ends cannot be known.
+    Unknown,
 }
 
 impl Head {
@@ -40,7 +42,7 @@ impl Head {
         if self.field("transfer-encoding").is_some_and(|coding| coding.ends_with("chunked")) {
             return Some(Framing::Chunked);
         }
-        self.field("content-length").map(|length| Framing::Length(length.parse().unwrap()))
+        self.field("content-length").map(|length| length_of(length).map_or(Framing::Unknown, Framing::Length))
     }
 
     /// How the body of a request with this head ends.
@@ -55,6 +57,11 @@ impl Head {
         }
         self.framing().unwrap_or(Framing::UntilClose)
     }
+}
+
+/// A length of digits alone (RFC 9110 section 8.6).
+fn length_of(value: &str) -> Option<u64> {
+    value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok())?
 }
 
 /// Reads a head; `None` where the connection ends before its first byte.
@@ -82,6 +89,7 @@ pub(crate) async fn read_part(
 ) -> io::Result<Vec<u8>> {
     let part = match framing {
         Framing::None | Framing::Length(0) => return Ok(Vec::new()),
+        Framing::Unknown => return Err(io::Error::other("the length of the body is no number")),
         Framing::UntilClose => {
             let part = reader.fill_buf().await?.to_vec();
             reader.consume(part.len());

@@ -4,6 +4,7 @@
 
 mod answers;
 mod connections;
+mod demands;
 mod faults;
 mod relay;
 mod script;

@@ -182,6 +182,7 @@ async fn what_a_tunnel_holds_is_held_until_both_sides_have_closed() {
 
 #[tokio::test]
 async fn a_compartment_that_a_tunnel_fills_refuses_the_next_in_the_usual_way() {
+    // P2
     let one = "cell: { tenant_share: 1, classes: { default: { ceiling: 1, queue: 0 } } }\n";
     let (fleet, _) = fleet(one).await;
     let client = open(&fleet.router, "/hold").await;
@@ -337,6 +338,7 @@ async fn a_tunnel_that_ends_during_a_drain_lets_the_router_leave() {
 
 #[tokio::test]
 async fn a_switch_that_comes_during_a_drain_is_refused() {
+    // P31
     let (asked, go_on) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let (has_asked, may_go_on) = (Arc::clone(&asked), Arc::clone(&go_on));
     let cell = Scripted::raw(move |mut stream: TcpStream, _| {

@@ -15,6 +15,7 @@ use crate::support::{eventually, within};
 
 #[tokio::test]
 async fn the_smaller_of_both_deadlines_is_deadline_exceeded() {
+    // P13
     let hasty = "routes: [{ match: { path: / }, class: default, timeout: 300ms }]\n";
     for (rest, timeout) in [("", Some("200m")), (hasty, Some("60S")), (hasty, None)] {
         let mut fleet = GrpcFleet::start(rest).await;
@@ -101,6 +102,7 @@ async fn a_client_that_goes_away_ends_its_call_at_the_backend() {
 
 #[tokio::test]
 async fn a_call_outlives_the_drain_of_its_agent_and_of_its_router() {
+    // P31
     let mut fleet = GrpcFleet::start("").await;
     let mut client = fleet.client().await;
     let (answer, mut body) = client.begin(call("/Chat", "acme"), false).await;

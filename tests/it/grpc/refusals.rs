@@ -15,6 +15,7 @@ const ONE: &str =
 
 #[tokio::test]
 async fn a_limit_is_resource_exhausted_with_its_fields_and_when_to_come_back() {
+    // P47
     let fleet = GrpcFleet::start(ONE).await;
     let mut client = fleet.client().await;
     assert_eq!(end(&unary(&mut client, call("/Unary", "acme"), "a").await, "grpc-status"), Some("0"));
@@ -76,6 +77,7 @@ async fn a_message_over_the_limit_is_resource_exhausted() {
 
 #[tokio::test]
 async fn an_agents_refusal_moves_a_call_or_stays_by_the_same_rule_as_ever() {
+    // P48
     // The home has no place for the tenant's second call: its own doing, which does not move.
     let share = "cell: { max_in_flight: 100, tenant_share: 0.01, classes: { default: { queue: 0 } } }\n";
     let fleet = GrpcFleet::start(share).await;

@@ -79,6 +79,7 @@ async fn dropping_an_exchange_cancels_its_stream_alone() {
 
 #[tokio::test]
 async fn an_answer_that_nobody_takes_is_held_back_and_holds_back_no_other() {
+    // P16
     let (script, upstream) = Script::new().await;
     let (lease, mut peer) = tokio::join!(upstream.stream(false), script.accept());
     drop(lease.unwrap());

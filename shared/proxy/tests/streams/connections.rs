@@ -12,6 +12,7 @@ use crate::script::{Script, answer, get, limits, send, within};
 
 #[tokio::test]
 async fn many_who_ask_at_once_open_one_connection_and_share_it() {
+    // P23
     let (script, upstream) = Script::new().await;
     let asking = join_all((0..50).map(|_| get(&upstream)));
     let answering = async {
@@ -79,6 +80,7 @@ async fn a_peer_that_takes_one_stream_at_a_time_gets_a_connection_for_each() {
 
 #[tokio::test]
 async fn no_more_connections_are_opened_than_are_allowed() {
+    // P23
     let (script, upstream) = Script::with(
         UpstreamLimits { max_connections: 1, ..limits() },
         Http2Limits { max_streams: 1, ..Http2Limits::default() },

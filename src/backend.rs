@@ -179,7 +179,7 @@ impl Drop for InFlight {
 }
 
 impl OnEnd for InFlight {
-    fn on_end(self, end: End, _bytes: u64) {
+    fn on_end(self, end: End) {
         if end == End::Complete {
             self.0.served.fetch_add(1, Ordering::Relaxed);
         }

@@ -3,8 +3,10 @@
 use cofferdam_bulkhead::Place;
 use cofferdam_proxy::guard::{End, Guarded, OnEnd};
 use cofferdam_proxy::payload::Payload;
+use cofferdam_proxy::target;
 use cofferdam_proxy::tunnel::TunnelEnd;
-use http::StatusCode;
+use http::header::ALLOW;
+use http::{Response, StatusCode};
 
 use crate::metrics::{Outcome, Record};
 
@@ -16,6 +18,13 @@ pub(crate) struct Release {
     pub(crate) status: StatusCode,
     pub(crate) record: Record,
     pub(crate) place: Place,
+}
+
+/// The answer to a question about the agent itself, which never reaches the backend.
+pub(crate) fn about_itself() -> Response<AnswerBody> {
+    let mut response = Response::new(Guarded::new(Payload::default(), None));
+    response.headers_mut().insert(ALLOW, target::ALLOWED);
+    response
 }
 
 impl Release {
@@ -31,7 +40,7 @@ impl Release {
 }
 
 impl OnEnd for Release {
-    fn on_end(self, end: End, _bytes: u64) {
+    fn on_end(self, end: End) {
         // First, so that whoever reads the counters sees no place that is already counted as given back.
         drop(self.place);
         self.record.end(match end {

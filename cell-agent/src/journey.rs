@@ -30,7 +30,7 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::answer::{AnswerBody, Release};
+use crate::answer::{self, AnswerBody, Release};
 use crate::classify::{Classified, Classifier};
 use crate::forward::{self, Ask, Relay};
 use crate::metrics::{Metrics, Record};
@@ -116,6 +116,7 @@ impl Journey {
             tracing::debug!(%peer, %rejection, "turned away");
             self.cell.metrics.unclassified();
         })?;
+        let Some(traveller) = traveller else { return Ok(answer::about_itself()) };
         let record = self.cell.metrics.begin(traveller.is.class, arrived);
         let class = self.cell.classifier.class_name(traveller.is.class);
         let tenant = traveller.is.tenant;
@@ -128,19 +129,20 @@ impl Journey {
         Box::pin(self.travel(traveller, record).instrument(span)).await
     }
 
+    /// What sets out; nothing where the agent itself is asked about.
     fn classify(
         &self,
         peer: SocketAddr,
         mut head: Parts,
         body: Incoming,
         arrived: Instant,
-    ) -> Result<Traveller, Rejection> {
-        let target = request::check(&mut head, &self.cell.via)?;
+    ) -> Result<Option<Traveller>, Rejection> {
+        let Some(target) = request::check(&mut head, &self.cell.via)? else { return Ok(None) };
         let call = Call::read(&head, arrived).map_err(BadRequest::from)?;
         let mut is = self.cell.classifier.classify(peer.ip(), &head, arrived)?;
         is.deadline = call.bound(is.deadline);
         let body = ReplayBody::without(body, head.version, self.cell.body, headers::is_internal);
-        Ok(Traveller { peer, head, target, body, call, is })
+        Ok(Some(Traveller { peer, head, target, body, call, is }))
     }
 
     /// From classification to an answer. A rejection is recorded here, an answer at the end of its body.

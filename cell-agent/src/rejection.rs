@@ -4,7 +4,7 @@
 use cofferdam_bulkhead::Refused;
 use cofferdam_model::{CellReason, HopError, headers};
 use cofferdam_proxy::problem::Problem;
-use cofferdam_proxy::target::TargetError;
+use cofferdam_proxy::target::{self, TargetError};
 use http::header::ALLOW;
 use http::{HeaderValue, StatusCode};
 
@@ -14,9 +14,6 @@ use crate::request::BadRequest;
 
 /// When to come back after a refusal, in seconds. Places come free much sooner; nothing shorter can be said.
 const RETRY_AFTER_S: u64 = 1;
-
-/// What is allowed where CONNECT and TRACE are not; a backend may allow more.
-const ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
 
 /// What a 502 says in [`headers::FAULT`] where the backend may have worked on the request.
 const LOST: HeaderValue = HeaderValue::from_static("lost");
@@ -97,7 +94,7 @@ fn bad_request(bad: &BadRequest) -> Problem {
     };
     let problem = problem(status, kind, title).detail(bad.to_string());
     match status {
-        StatusCode::METHOD_NOT_ALLOWED => problem.field(ALLOW, ALLOWED),
+        StatusCode::METHOD_NOT_ALLOWED => problem.field(ALLOW, target::ALLOWED),
         _ => problem,
     }
 }

@@ -21,17 +21,18 @@ pub(crate) enum BadRequest {
     Timeout(#[from] TimeoutError),
 }
 
-/// Brings a head into origin form and finds its target. `via` is this agent's pseudonym.
-pub(crate) fn check(head: &mut Parts, via: &Via) -> Result<PathAndQuery, BadRequest> {
-    let target = match target::settle(head)? {
-        Target::Onward => head.uri.path_and_query().cloned(),
-        // `OPTIONS *` asks about a server that a router has answered for already.
-        Target::Server => None,
-    };
+/// Brings a head into origin form and finds its target; what asks about the agent itself has none. `via` is this agent's
+/// pseudonym.
+pub(crate) fn check(head: &mut Parts, via: &Via) -> Result<Option<PathAndQuery>, BadRequest> {
+    let target = target::settle(head)?;
     if via.is_in(&head.headers) {
         return Err(BadRequest::Loop);
     }
-    target.ok_or(BadRequest::Target(TargetError::Path))
+    match (target, head.uri.path_and_query()) {
+        (Target::Server, _) => Ok(None),
+        (Target::Onward, Some(path)) => Ok(Some(path.clone())),
+        (Target::Onward, None) => Err(TargetError::Path.into()),
+    }
 }
 
 #[cfg(test)]
@@ -40,7 +41,7 @@ mod tests {
 
     use super::*;
 
-    fn checked(method: &str, uri: &str, via: &str) -> Result<PathAndQuery, BadRequest> {
+    fn checked(method: &str, uri: &str, via: &str) -> Result<Option<PathAndQuery>, BadRequest> {
         let request =
             Request::builder().method(method).uri(uri).header("host", "a.example").header("via", via);
         let (mut head, ()) = request.body(()).unwrap().into_parts();
@@ -49,8 +50,8 @@ mod tests {
 
     #[test]
     fn only_a_path_goes_on_and_never_twice_through_one_agent() {
-        assert_eq!(checked("GET", "/a?b", "1.1 router").unwrap(), "/a?b");
-        assert_eq!(checked("OPTIONS", "*", "1.1 router"), Err(TargetError::Path.into()));
+        assert_eq!(checked("GET", "/a?b", "1.1 router").unwrap().unwrap(), "/a?b");
+        assert_eq!(checked("OPTIONS", "*", "1.1 router"), Ok(None));
         assert_eq!(checked("TRACE", "/", "1.1 router"), Err(TargetError::Method.into()));
         assert_eq!(checked("GET", "/", "1.1 router, 1.1 cofferdam-test+cell-a"), Err(BadRequest::Loop));
         assert!(checked("GET", "/", "1.1 cell-a").is_ok(), "another's name that is a cell's too is no loop");

@@ -189,8 +189,8 @@ impl serve::Service for DataPath {
 fn stray(closing: Closing<'_>, rejection: Rejection) -> Response<Reply> {
     let is_method = rejection.reason == Reason::Method;
     let mut response = closing.reject(rejection);
-    if is_method && let Some(allowed) = closing.about_itself().headers_mut().remove(ALLOW) {
-        response.headers_mut().insert(ALLOW, allowed);
+    if is_method {
+        response.headers_mut().insert(ALLOW, target::ALLOWED);
     }
     response
 }

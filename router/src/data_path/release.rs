@@ -11,12 +11,13 @@ use cofferdam_proxy::fields;
 use cofferdam_proxy::grpc;
 use cofferdam_proxy::guard::{End, Guarded, OnEnd};
 use cofferdam_proxy::payload::Payload;
+use cofferdam_proxy::target;
 use cofferdam_proxy::tunnel;
 use cofferdam_proxy::upgrade;
 use cofferdam_proxy::upstream::UpstreamBody;
 use cofferdam_proxy::via::Via;
 use http::Response;
-use http::header::{ALLOW, HeaderValue};
+use http::header::ALLOW;
 
 use super::admit::NotAdmitted;
 use super::forward::{Answer, Forwarded};
@@ -70,9 +71,7 @@ impl Closing<'_> {
     /// `OPTIONS *` asks about the router itself.
     pub(super) fn about_itself(self) -> Response<Reply> {
         let mut response = Response::new(Guarded::new(Payload::default(), InFlight::default()));
-        response
-            .headers_mut()
-            .insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+        response.headers_mut().insert(ALLOW, target::ALLOWED);
         response
     }
 
@@ -186,7 +185,7 @@ fn relay(mut response: Response<UpstreamBody>, via: &Via) -> Response<UpstreamBo
 }
 
 impl OnEnd for InFlight {
-    fn on_end(self, end: End, _bytes: u64) {
+    fn on_end(self, end: End) {
         let Some(held) = self.0 else { return };
         // Whether our own words were read, which HEAD asks not to be sent, changes nothing about what became of it.
         let outcome = if held.on_cell.is_some() { held.outcome.after(end) } else { held.outcome };

@@ -187,7 +187,7 @@ impl Answering {
 }
 
 impl OnEnd for Answering {
-    fn on_end(self, _end: End, _bytes: u64) {}
+    fn on_end(self, _end: End) {}
 }
 
 impl Drop for Answering {

@@ -19,14 +19,14 @@ pub enum End {
 
 /// What is told of a body's end, exactly once.
 pub trait OnEnd {
-    /// The body ended; `bytes` of data were handed on.
-    fn on_end(self, end: End, bytes: u64);
+    /// The body ended.
+    fn on_end(self, end: End);
 }
 
 impl<G: OnEnd> OnEnd for Option<G> {
-    fn on_end(self, end: End, bytes: u64) {
+    fn on_end(self, end: End) {
         if let Some(guard) = self {
-            guard.on_end(end, bytes);
+            guard.on_end(end);
         }
     }
 }
@@ -36,18 +36,17 @@ impl<G: OnEnd> OnEnd for Option<G> {
 pub struct Guarded<B: Body, G: OnEnd> {
     body: B,
     guard: Option<G>,
-    bytes: u64,
 }
 
 impl<B: Body, G: OnEnd> Guarded<B, G> {
     /// `body`, with `guard` riding in it.
     pub fn new(body: B, guard: G) -> Self {
-        Self { body, guard: Some(guard), bytes: 0 }
+        Self { body, guard: Some(guard) }
     }
 
     fn end(&mut self, end: End) {
         if let Some(guard) = self.guard.take() {
-            guard.on_end(end, self.bytes);
+            guard.on_end(end);
         }
     }
 }
@@ -67,12 +66,8 @@ where
         let this = self.get_mut();
         let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
         match &frame {
-            Some(Ok(frame)) => {
-                this.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
-                if this.body.is_end_stream() {
-                    this.end(End::Complete);
-                }
-            }
+            Some(Ok(_)) if this.body.is_end_stream() => this.end(End::Complete),
+            Some(Ok(_)) => {}
             Some(Err(_)) => this.end(End::Failed),
             None => this.end(End::Complete),
         }
@@ -104,11 +99,11 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Ends(Arc<Mutex<Vec<(End, u64)>>>);
+    struct Ends(Arc<Mutex<Vec<End>>>);
 
     impl OnEnd for Ends {
-        fn on_end(self, end: End, bytes: u64) {
-            self.0.lock().unwrap().push((end, bytes));
+        fn on_end(self, end: End) {
+            self.0.lock().unwrap().push(end);
         }
     }
 
@@ -120,6 +115,6 @@ mod tests {
         drop(Guarded::new(Full::new(Bytes::from_static(b"four")), ends.clone()));
         drop(Guarded::new(Empty::<Bytes>::new(), ends.clone()));
         let told = ends.0.lock().unwrap().clone();
-        assert_eq!(told, [(End::Complete, 4), (End::Dropped, 0), (End::Complete, 0)]);
+        assert_eq!(told, [End::Complete, End::Dropped, End::Complete]);
     }
 }

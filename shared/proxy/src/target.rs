@@ -9,6 +9,8 @@ use http::{Method, Uri, Version};
 
 /// The most bytes of path and query; more are answered 414.
 pub const MAX_TARGET: usize = 8 * 1024;
+/// What Allow says of a server before others: every method but CONNECT and TRACE. Those behind it may allow more, or less.
+pub const ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
 
 /// Where a request is to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

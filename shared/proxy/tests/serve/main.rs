@@ -87,7 +87,7 @@ struct Refuse {
 struct Held(Arc<AtomicUsize>);
 
 impl OnEnd for Held {
-    fn on_end(self, _end: End, _bytes: u64) {
+    fn on_end(self, _end: End) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }

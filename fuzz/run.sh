@@ -12,7 +12,7 @@ if [[ ${1-} == --keep ]]; then
 fi
 seconds=${FUZZ_SECONDS:-60}
 targets=("$@")
-((${#targets[@]})) || targets=(upstream fields hop tenant_id fleet_file rate duration)
+((${#targets[@]})) || targets=(upstream fields traceparent grpc_timeout hop tenant_id fleet_file rate duration)
 
 # No sanitizer: they need a nightly compiler, and safe Rust panics where they would speak.
 fuzz() {

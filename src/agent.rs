@@ -13,7 +13,7 @@ use cofferdam_proxy::handover::Named;
 use cofferdam_proxy::workers;
 
 use crate::process::{self, ProcessArgs, Signals, Told};
-use crate::sockets::{self, ConnectionArgs, SocketArgs, Succession, Wanted};
+use crate::sockets::{self, ClientArgs, SocketArgs, Succession, Wanted};
 
 /// Run the agent of one cell: its bulkheads, in front of its backend
 #[derive(Debug, clap::Args)]
@@ -28,6 +28,11 @@ pub(crate) struct Args {
     /// What the backend is spoken to in; auto: HTTP/2 for gRPC, HTTP/1.1 for everything else
     #[arg(long, env = "COFFERDAM_BACKEND_PROTOCOL", value_enum, default_value = "auto")]
     backend_protocol: Protocol,
+
+    /// How long an unused connection to the backend is kept. It must be shorter than the backend's own keep-alive, or
+    /// requests meet connections that the backend closes [default: 4s, since uvicorn and Node have 5s]
+    #[arg(long, env = "COFFERDAM_BACKEND_IDLE", value_parser = more_than_nothing)]
+    backend_idle: Option<Duration>,
 
     #[command(flatten)]
     process: ProcessArgs,
@@ -85,7 +90,15 @@ pub(crate) struct CellArgs {
     sockets: SocketArgs,
 
     #[command(flatten)]
-    connections: ConnectionArgs,
+    clients: ClientArgs,
+}
+
+/// What an agent stands in front of, and how it is spoken to.
+pub(crate) struct Behind {
+    pub(crate) backend: Backend,
+    pub(crate) protocol: Protocol,
+    /// How long an unused connection is kept, where it is not the usual time.
+    pub(crate) idle: Option<Duration>,
 }
 
 /// An agent that serves, between the process that it follows and the one that follows it.
@@ -107,14 +120,16 @@ impl From<Protocol> for BackendProtocol {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let loaded = args.cell.load()?;
     let passed = sockets::passed()?;
+    let behind = Behind { backend: args.backend, protocol: args.backend_protocol, idle: args.backend_idle };
     args.process.run(async move |mut signals| {
-        args.cell
-            .start("agent", &loaded, args.backend, args.backend_protocol, passed)
-            .await?
-            .until_told(&mut signals)
-            .await;
+        args.cell.start("agent", &loaded, behind, passed).await?.until_told(&mut signals).await;
         Ok(())
     })
+}
+
+fn more_than_nothing(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if time.is_zero() { Err("it must be more than 0s".to_owned()) } else { Ok(time) }
 }
 
 impl CellArgs {
@@ -136,8 +151,7 @@ impl CellArgs {
         &self,
         role: &'static str,
         loaded: &Loaded,
-        backend: Backend,
-        protocol: Protocol,
+        behind: Behind,
         passed: Vec<Named>,
     ) -> anyhow::Result<Serving> {
         process::warn(loaded, &self.fleet);
@@ -151,21 +165,23 @@ impl CellArgs {
             cell = %self.cell,
             listen = %data[0].local_addr()?,
             probes = %probes.local_addr()?,
-            %backend,
+            backend = %behind.backend,
             workers = n_workers,
             revision = %fleet.revision,
             "agent starts"
         );
-        let settings = Settings {
+        let mut settings = Settings {
             trusted_routers: self.trusted_routers.clone(),
             workers: NonZeroUsize::new(n_workers),
-            max_connections: self.connections.max_connections,
-            max_connections_per_address: self.connections.max_connections_per_address,
+            max_connections: self.clients.max_connections,
+            max_connections_per_address: self.clients.max_connections_per_address,
+            body: self.clients.body(),
             drain_grace: self.drain_grace,
             drain_deadline: self.drain_deadline,
-            backend_protocol: protocol.into(),
-            ..Settings::new(self.cell.clone(), backend)
+            backend_protocol: behind.protocol.into(),
+            ..Settings::new(self.cell.clone(), behind.backend)
         };
+        settings.upstream.idle = behind.idle.unwrap_or(settings.upstream.idle);
         let running = Agent::start(fleet, settings, Listeners { data, probes: Some(probes) })?;
         // What is asked about readiness from now on has its answer, as the process before had.
         running.settled().await;

@@ -8,7 +8,7 @@ use cofferdam_agent::Backend;
 use cofferdam_proxy::listen;
 use cofferdam_proxy::workers::Workers;
 
-use crate::agent::{CellArgs, Protocol};
+use crate::agent::{Behind, CellArgs, Protocol};
 use crate::backend::{self, Sample};
 use crate::process::ProcessArgs;
 use crate::sockets;
@@ -33,11 +33,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.process.run(async move |mut signals| {
         // Bound before the agent's own listeners, so that whoever finds the agent finds a whole cell.
         let backend = start_backend(Sample::new(args.cell.cell.as_str(), args.allow_poison))?;
-        args.cell
-            .start("cell", &loaded, backend, Protocol::Http1, passed)
-            .await?
-            .until_told(&mut signals)
-            .await;
+        let behind = Behind { backend, protocol: Protocol::Http1, idle: None };
+        args.cell.start("cell", &loaded, behind, passed).await?.until_told(&mut signals).await;
         Ok(())
     })
 }

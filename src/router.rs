@@ -12,7 +12,7 @@ use cofferdam_proxy::workers;
 use cofferdam_router::{Listeners, Router, Settings};
 
 use crate::process::{self, ProcessArgs, Signals, Told};
-use crate::sockets::{self, ConnectionArgs, SocketArgs, Wanted};
+use crate::sockets::{self, ClientArgs, SocketArgs, Wanted};
 
 /// Run a router: SIGHUP reloads the fleet file, SIGTERM drains
 #[derive(Debug, clap::Args)]
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     sockets: SocketArgs,
 
     #[command(flatten)]
-    connections: ConnectionArgs,
+    clients: ClientArgs,
 
     #[command(flatten)]
     process: ProcessArgs,
@@ -72,8 +72,9 @@ async fn serve(args: &Args, loaded: Loaded, passed: Vec<Named>, mut signals: Sig
     let listeners = Listeners { data: sockets.data, admin: sockets.admin, probes: Some(sockets.probes) };
     let settings = Settings {
         workers: NonZeroUsize::new(n_workers),
-        max_connections: args.connections.max_connections,
-        max_connections_per_address: args.connections.max_connections_per_address,
+        max_connections: args.clients.max_connections,
+        max_connections_per_address: args.clients.max_connections_per_address,
+        body: args.clients.body(),
         drain_grace: args.drain_grace,
         drain_deadline: args.drain_deadline,
         ..Settings::default()

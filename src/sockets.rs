@@ -2,7 +2,7 @@
 //! flags, in this order; and how they go on to the process that follows it.
 
 use std::net::{SocketAddr, TcpListener};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
@@ -10,6 +10,7 @@ use cofferdam_proxy::census::DEFAULT_PER_ADDRESS;
 use cofferdam_proxy::handover::{Claimed, Named, Offer, claim};
 use cofferdam_proxy::listen;
 use cofferdam_proxy::passed;
+use cofferdam_proxy::replay::BodyLimits;
 
 use crate::process::{Signals, Told};
 
@@ -29,7 +30,7 @@ pub(crate) struct SocketArgs {
 
 /// Flags of every process that bounds what clients may hold of it.
 #[derive(Debug, clap::Args)]
-pub(crate) struct ConnectionArgs {
+pub(crate) struct ClientArgs {
     /// The most connections of clients, shared out evenly among workers; more wait [default: 16384 for each worker]
     #[arg(long, env = "COFFERDAM_MAX_CONNECTIONS", value_name = "N")]
     pub(crate) max_connections: Option<NonZeroU32>,
@@ -37,6 +38,11 @@ pub(crate) struct ConnectionArgs {
     /// The most connections of one address, or of one /64 of IPv6; more are closed. Trusted addresses have no such bound
     #[arg(long, env = "COFFERDAM_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value_t = DEFAULT_PER_ADDRESS)]
     pub(crate) max_connections_per_address: NonZeroU32,
+
+    /// The most bytes of a request's body; more is 413. All messages of a streaming gRPC call are one body. 0 is refused:
+    /// there is always a bound [default: 10485760]
+    #[arg(long, env = "COFFERDAM_MAX_BODY_BYTES", value_name = "N")]
+    max_body_bytes: Option<NonZeroU64>,
 }
 
 /// What a process listens on where no socket is there already.
@@ -99,6 +105,14 @@ impl SocketArgs {
         let (role, path) = (wanted.role, self.handover.clone());
         let succession = Succession { role, path, claimed, sockets, offer: None };
         Ok(Sockets { data, admin, probes, succession })
+    }
+}
+
+impl ClientArgs {
+    /// Bounds on request bodies.
+    pub(crate) fn body(&self) -> BodyLimits {
+        let default = BodyLimits::default();
+        BodyLimits { max_bytes: self.max_body_bytes.map_or(default.max_bytes, NonZeroU64::get), ..default }
     }
 }
 

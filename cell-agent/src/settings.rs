@@ -12,6 +12,9 @@ use cofferdam_proxy::upstream::UpstreamLimits;
 
 use crate::backend::Backend;
 
+/// How long an unused connection to a backend is kept: uvicorn and Node close theirs after 5 s.
+const BACKEND_IDLE: Duration = Duration::from_secs(4);
+
 /// Which protocol a backend is spoken to in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackendProtocol {
@@ -48,7 +51,7 @@ pub struct Settings {
     pub max_connections_per_address: NonZeroU32,
     /// Bounds on request bodies.
     pub body: BodyLimits,
-    /// Bounds on each worker's connections to the backend.
+    /// Bounds on each worker's connections to the backend. Unused ones are closed sooner than the usual backends do it.
     pub upstream: UpstreamLimits,
     /// How often it is checked that the backend takes connections.
     pub check_every: Duration,
@@ -69,7 +72,7 @@ impl Settings {
             max_connections: None,
             max_connections_per_address: census::DEFAULT_PER_ADDRESS,
             body: BodyLimits::default(),
-            upstream: UpstreamLimits::default(),
+            upstream: UpstreamLimits { idle: BACKEND_IDLE, ..UpstreamLimits::default() },
             check_every: Duration::from_millis(500),
         }
     }

@@ -6,7 +6,7 @@ use cofferdam_proxy::upstream::UpstreamLimits;
 use cofferdam_router::Settings;
 
 use crate::support::files::{PINS, fleet};
-use crate::support::raw::{get, post};
+use crate::support::raw::{get, post, with_fields};
 use crate::support::relay::{Relay, Weather};
 use crate::support::routers::{TestRouter, settings};
 use crate::support::scripted::{Play, Refusing, Scripted, Swallowing, ok, refusal};
@@ -89,6 +89,39 @@ async fn a_cell_that_never_answers_is_504_at_the_routes_timeout() {
     router.idle().await;
     let remaining: u64 = home.only().head.field("cofferdam-remaining-ms").unwrap().parse().unwrap();
     assert!((1..=500).contains(&remaining), "{remaining}");
+}
+
+#[tokio::test]
+async fn a_trusted_peer_bounds_the_deadline_with_what_is_left_and_a_stranger_does_not() {
+    let (home, second) = (Scripted::start(|_| Play::Hang).await, Scripted::named("second").await);
+    let host = "tenant: { from: [ host: { pattern: \"{tenant}.example\" } ] }\n";
+    let ask = |said: &str| {
+        let fields = format!("cofferdam-remaining-ms: {said}\r\n");
+        with_fields("GET", "/", "acme", &fields).replace("test.example", "acme.example")
+    };
+    for (sources, said, most) in
+        [("", "200", 200), ("", "90000", 500), (host, "200", 500), (host, "soon", 500)]
+    {
+        let router =
+            TestRouter::start(&fleet(&[home.address, second.address], &format!("{PINS}{HASTY}{sources}")));
+        let begun = Instant::now();
+        let answer = router.ask(ask(said)).await;
+        assert_eq!((answer.status(), answer.problem().as_str()), (504, "deadline"), "{said}");
+        assert!(begun.elapsed() >= Duration::from_millis(most), "{said}: {:?}", begun.elapsed());
+        let seen = home.seen().pop().unwrap();
+        let remaining: u64 = seen.head.field("cofferdam-remaining-ms").unwrap().parse().unwrap();
+        assert!((1..=most).contains(&remaining), "{said}: {remaining}");
+        router.idle().await;
+    }
+    let (n_asked, router) =
+        (home.seen().len(), TestRouter::start(&fleet(&[home.address, second.address], PINS)));
+    for said in ["soon", "-1", "", "1\r\ncofferdam-remaining-ms: 1"] {
+        let answer = router.ask(ask(said)).await;
+        assert_eq!((answer.status(), answer.problem().as_str()), (400, "bad_request"), "{said:?}");
+    }
+    assert_eq!(router.ask(ask("0")).await.status(), 504);
+    assert_eq!(home.seen().len(), n_asked, "what is too late is not sent");
+    router.idle().await;
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ async fn a_clients_internal_headers_never_reach_the_backend() {
     // P39: headers trusted.
     let fleet = TestFleet::start(PINS).await;
     let forged = "cofferdam-class: checkout\r\ncofferdam-attempt: 9\r\ncofferdam-anything: x\r\n\
-                  cofferdam-tenant: globex\r\nCofferdam-Remaining-Ms: 1\r\nendpoint-load-metrics: TEXT x=1\r\n\
+                  cofferdam-tenant: globex\r\nCofferdam-Remaining-Ms: 90000\r\nendpoint-load-metrics: TEXT x=1\r\n\
                   cofferdam-refused: cell\r\n";
     let answer = fleet.router.ask(with_fields("GET", "/", "acme", forged)).await;
     assert_eq!(answer.status(), 200);
@@ -26,7 +26,7 @@ async fn a_clients_internal_headers_never_reach_the_backend() {
     assert_eq!(head.field("cofferdam-tenant"), Some("acme"));
     assert_eq!(head.field("cofferdam-class"), Some("default"));
     assert_eq!(head.field("cofferdam-attempt"), Some("1"));
-    assert!(head.field("cofferdam-remaining-ms").unwrap().parse::<u64>().unwrap() > 5000);
+    assert!((5000..=15_000).contains(&head.field("cofferdam-remaining-ms").unwrap().parse::<u64>().unwrap()));
     for name in ["cofferdam-anything", "endpoint-load-metrics", "cofferdam-refused"] {
         assert_eq!(head.field(name), None, "{name}");
     }

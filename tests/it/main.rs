@@ -28,6 +28,7 @@ mod reload;
 mod restart;
 mod retry;
 mod routing;
+mod settings;
 mod streaming;
 mod transfers;
 mod tunnels;

@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use cofferdam_limits::{Admission, Demand, Limits, Permit, Refusal};
-use cofferdam_proxy::grpc::Call;
 
 use super::identify::Identified;
 
@@ -27,8 +26,7 @@ pub(super) struct NotAdmitted<'v> {
 pub(super) async fn admit<'v>(
     identified: Identified<'v>,
     limits: &Limits,
-    arrived: Instant,
-    call: Call,
+    deadline: Instant,
 ) -> Result<Admitted<'v>, NotAdmitted<'v>> {
     let demand =
         Demand { tenant: &identified.tenant, cost: identified.route.cost, levels: &identified.plan.levels };
@@ -38,10 +36,7 @@ pub(super) async fn admit<'v>(
         Admission::Pending(pending) => pending.await,
     };
     match decided {
-        Ok(permit) => {
-            let deadline = call.bound((arrived + identified.route.timeout).into()).into_std();
-            Ok(Admitted { identified, permit, deadline })
-        }
+        Ok(permit) => Ok(Admitted { identified, permit, deadline }),
         Err(refusal) => Err(NotAdmitted { identified, refusal }),
     }
 }

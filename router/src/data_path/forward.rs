@@ -73,6 +73,10 @@ pub(super) async fn forward<'v>(
         };
         n_attempts = n_attempts.saturating_add(1);
         let remaining = admitted.deadline.saturating_duration_since(now);
+        if remaining.is_zero() {
+            // A timeout polls what it bounds first: what is too late already would still be sent.
+            break rejection(&Failed { fault: Fault::Deadline, retry_after: None });
+        }
         let head = outgoing.attempt(n_attempts, remaining);
         let failed = match exchange.attempt(cell, refreshed, head, admitted.deadline).await {
             Ok(answer) => return Forwarded { admitted, reached: true, answer: Ok(answer) },

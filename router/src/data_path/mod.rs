@@ -106,7 +106,8 @@ impl DataPath {
             Ok(outgoing) => outgoing,
             Err(rejection) => return closing.turn_away(rejection, &identified, &self.limits),
         };
-        let admitted = match admit::admit(identified, &self.limits, closing.arrived, call).await {
+        let deadline = outgoing.deadline(closing.arrived);
+        let admitted = match admit::admit(identified, &self.limits, deadline).await {
             Ok(admitted) => admitted,
             Err(refused) => return closing.refuse(refused),
         };

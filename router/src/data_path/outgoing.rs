@@ -2,9 +2,9 @@
 //! (`cofferdam_model::Hop`) is written as lines: what a class and a snapshot say is ready, the rest is added.
 
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use cofferdam_model::headers;
+use cofferdam_model::{Hop, headers};
 use cofferdam_proxy::fields;
 use cofferdam_proxy::grpc::Call;
 use cofferdam_proxy::lines::FieldLines;
@@ -26,6 +26,8 @@ const ROOM: usize = 512;
 pub(super) struct Outgoing {
     pub(super) method: Method,
     call: Call,
+    /// How long the answer's head may take from the request's arrival on.
+    patience: Duration,
     target: PathAndQuery,
     fields: HeaderMap,
     lines: FieldLines,
@@ -48,6 +50,8 @@ impl Outgoing {
         if snapshot.via.is_in(&map) {
             return Err(Rejection::new(Reason::Loop, "this fleet is in the request's Via"));
         }
+        let is_trusted = identify::is_trusted(snapshot, peer);
+        let patience = patience(&map, identified, is_trusted)?;
         let takes_trailers = fields::strip_hop_by_hop(&mut map);
         fields::strip_where(&mut map, headers::is_internal);
         identify::strip_untrusted(snapshot, peer, &mut map);
@@ -56,13 +60,18 @@ impl Outgoing {
         if takes_trailers || call.is_grpc() {
             fields::take_trailers(&mut lines);
         }
-        fields::say_forwarded(&mut map, &mut lines, peer, identify::is_trusted(snapshot, peer));
+        fields::say_forwarded(&mut map, &mut lines, peer, is_trusted);
         snapshot.via.add_line(&mut map, &mut lines, head.version);
         lines.extend(&snapshot.hops[identified.route.class.get()]);
         lines.push_text(&headers::TENANT, identified.tenant.as_str());
         let target = head.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
         let n_same = lines.len();
-        Ok(Self { method: head.method, call, target, fields: map, lines, n_same, upgrade: false })
+        Ok(Self { method: head.method, call, patience, target, fields: map, lines, n_same, upgrade: false })
+    }
+
+    /// When the caller's patience ends, for a request that arrived at `arrived`.
+    pub(super) fn deadline(&self, arrived: Instant) -> Instant {
+        self.call.bound((arrived + self.patience).into()).into_std()
     }
 
     /// The head of one attempt, which has `remaining` until the caller's deadline.
@@ -81,12 +90,29 @@ impl Outgoing {
     }
 }
 
+/// The smaller of the route's time and what a trusted peer says is left of the caller's. From anybody else it is an
+/// internal field like the others, and says nothing.
+fn patience(
+    fields: &HeaderMap,
+    identified: &Identified<'_>,
+    is_trusted: bool,
+) -> Result<Duration, Rejection> {
+    let most = identified.route.timeout;
+    if !is_trusted {
+        return Ok(most);
+    }
+    match Hop::read_remaining(fields) {
+        Ok(said) => Ok(said.map_or(most, |said| said.min(most))),
+        Err(error) => Err(Rejection::new(Reason::BadRequest, error.to_string())),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
     use cofferdam_fleet::Fleet;
-    use cofferdam_model::{Hop, TenantId};
+    use cofferdam_model::TenantId;
     use http::{HeaderName, HeaderValue, Request};
 
     use super::*;

@@ -53,6 +53,18 @@ impl Hop {
         Ok(TenantId::parse(one(map, "cofferdam-tenant")?.as_bytes(), alphabet)?)
     }
 
+    /// Reads the remaining time alone, which may not be there.
+    ///
+    /// # Errors
+    ///
+    /// Where it is there twice, or is no number of milliseconds.
+    pub fn read_remaining(map: &HeaderMap) -> Result<Option<Duration>, HopError> {
+        if !map.contains_key(headers::REMAINING_MS) {
+            return Ok(None);
+        }
+        Ok(Some(Duration::from_millis(number(map, "cofferdam-remaining-ms")?)))
+    }
+
     /// Reads the hop's headers.
     pub fn read(map: &HeaderMap, alphabet: &Alphabet) -> Result<Self, HopError> {
         let tenant = Self::read_tenant(map, alphabet)?;

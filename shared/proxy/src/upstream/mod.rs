@@ -142,11 +142,16 @@ impl Lease {
     ///
     /// [`SendFault`], by what can have reached the other side.
     pub async fn send(self, head: Head<'_>, body: &ReplayBody) -> Result<Response<UpstreamBody>, SendFault> {
-        let Self { pooled, pool, limits, .. } = self;
+        let Self { pooled, reused, pool, limits } = self;
         let mut exchange = Exchange::new(pooled, head, body);
         // One turn later, so that requests that were read together are written together: the other side then wakes up
         // once for all of them, and waking it is what a write costs most.
         tokio::task::yield_now().await;
+        // The other side may have closed in that turn. Of what is found closed now nothing was written, so that whatever the
+        // request is, another connection may have it.
+        if reused && !exchange.connection().is_fresh() {
+            return Err(SendFault::Unsent);
+        }
         let (answer, kind) = exchange.answer().await?;
         let body = Http1Body::new(exchange, kind, pool, limits.stream_idle);
         Ok(Response::from_parts(answer, UpstreamBody::Http1(body)))

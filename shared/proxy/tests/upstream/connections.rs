@@ -92,6 +92,17 @@ async fn a_connection_reset_before_anything_was_written_is_told_apart() {
 }
 
 #[tokio::test]
+async fn a_connection_that_closed_between_its_lease_and_the_first_write_is_told_apart() {
+    let (_script, upstream, mut peer) = idle(limits()).await;
+    let lease = upstream.lease().await.unwrap();
+    assert!(lease.reused());
+    peer.finish().await;
+    hear().await;
+    assert!(matches!(send(lease, Method::POST).await, Err(SendFault::Unsent)));
+    assert_eq!(peer.rest().await, b"", "nothing was written");
+}
+
+#[tokio::test]
 async fn dropping_the_wait_for_an_answer_closes_the_connection() {
     let (script, upstream) = Script::new(limits()).await;
     let mut waiting = Box::pin(get(&upstream));

@@ -10,13 +10,13 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use cofferdam_bulkhead::{Compartments, Place};
 use cofferdam_model::headers;
 use cofferdam_proxy::census::{Census, Counted};
 use cofferdam_proxy::grpc::{self, Call};
 use cofferdam_proxy::guard::Guarded;
 use cofferdam_proxy::payload::Payload;
+use cofferdam_proxy::problem::Problem;
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
 use cofferdam_proxy::serve::Service;
 use cofferdam_proxy::tunnel;
@@ -80,10 +80,7 @@ impl Service for Journey {
                 self.load.write(response.headers_mut());
                 response
             }
-            Err(rejection) => {
-                let problem = rejection.problem();
-                self.own_answer(if is_grpc { grpc::refusal(problem) } else { problem.into_response() })
-            }
+            Err(rejection) => self.refusal(rejection.problem(), is_grpc),
         }
     }
 
@@ -92,14 +89,15 @@ impl Service for Journey {
         self.cell.census.enter(peer, self.cell.classifier.trusts(peer))
     }
 
-    fn panicked(&self) -> Option<Response<AnswerBody>> {
+    fn panicked(&self, is_grpc: bool) -> Option<Response<AnswerBody>> {
         self.cell.census.panicked();
-        Some(self.own_answer(rejection::panicked().into_response()))
+        Some(self.refusal(rejection::panicked(), is_grpc))
     }
 }
 
 impl Journey {
-    fn own_answer(&self, response: Response<Bytes>) -> Response<AnswerBody> {
+    fn refusal(&self, problem: Problem, is_grpc: bool) -> Response<AnswerBody> {
+        let response = if is_grpc { grpc::refusal(problem) } else { problem.into_response() };
         let mut response = response.map(|body| Guarded::new(Payload::from(body), None));
         self.load.write(response.headers_mut());
         response

@@ -180,9 +180,9 @@ impl serve::Service for DataPath {
         self.census.enter(peer, identify::is_trusted(&self.view.current().snapshot, peer))
     }
 
-    fn panicked(&self) -> Option<Response<Reply>> {
+    fn panicked(&self, is_grpc: bool) -> Option<Response<Reply>> {
         self.census.panicked();
-        Some(release::panicked(&self.metrics))
+        Some(release::panicked(&self.metrics, is_grpc))
     }
 }
 

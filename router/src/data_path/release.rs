@@ -2,8 +2,10 @@
 //! in the answer's body and are given back once, at its end, its error or its drop.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use cofferdam_fleet::ClassIndex;
 use cofferdam_limits::{Limits, Permit, Wait};
 use cofferdam_model::{CellIndex, Level, headers};
@@ -16,8 +18,8 @@ use cofferdam_proxy::tunnel;
 use cofferdam_proxy::upgrade;
 use cofferdam_proxy::upstream::UpstreamBody;
 use cofferdam_proxy::via::Via;
-use http::Response;
 use http::header::ALLOW;
+use http::{HeaderMap, Response};
 
 use super::admit::NotAdmitted;
 use super::forward::{Answer, Forwarded};
@@ -45,9 +47,10 @@ struct Held {
     class: ClassIndex,
     arrived: Instant,
     outcome: Outcome,
+    is_grpc: bool,
 }
 
-/// A request that has no answer yet. Dropping it means that its client went away.
+/// A request that has no answer yet. Dropping it means that its client went away, or that it met a fault of ours.
 #[derive(Debug)]
 pub(super) struct Waiting(Option<Held>);
 
@@ -61,10 +64,10 @@ pub(super) struct Closing<'a> {
 }
 
 /// The answer to a request that panicked, and holds nothing any more.
-pub(super) fn panicked(metrics: &Metrics) -> Response<Reply> {
+pub(super) fn panicked(metrics: &Metrics, is_grpc: bool) -> Response<Reply> {
     metrics.refused(Reason::Internal);
-    let response = Rejection::new(Reason::Internal, "it was logged").problem().into_response();
-    response.map(|bytes| Guarded::new(Payload::from(bytes), InFlight::default()))
+    told(Rejection::new(Reason::Internal, "it was logged"), is_grpc)
+        .map(|bytes| Guarded::new(Payload::from(bytes), InFlight::default()))
 }
 
 impl Closing<'_> {
@@ -162,16 +165,21 @@ impl Closing<'_> {
     }
 
     fn hold(self, permit: Option<(Permit, bool)>, class: ClassIndex, outcome: Outcome) -> Held {
-        Held { permit, on_cell: None, view: Arc::clone(self.view), class, arrived: self.arrived, outcome }
+        let Self { view, arrived, is_grpc, .. } = self;
+        Held { permit, on_cell: None, view: Arc::clone(view), class, arrived, outcome, is_grpc }
     }
 
     fn own_answer(self, rejection: Rejection, in_flight: InFlight) -> Response<Reply> {
         self.metrics.refused(rejection.reason);
         tracing::debug!(reason = ?rejection.reason, "request refused");
-        let problem = rejection.problem();
-        let response = if self.is_grpc { grpc::refusal(problem) } else { problem.into_response() };
-        response.map(|bytes| Guarded::new(Payload::from(bytes), in_flight))
+        told(rejection, self.is_grpc).map(|bytes| Guarded::new(Payload::from(bytes), in_flight))
     }
+}
+
+/// A rejection as its client is told of it.
+fn told(rejection: Rejection, is_grpc: bool) -> Response<Bytes> {
+    let problem = rejection.problem();
+    if is_grpc { grpc::refusal(problem) } else { problem.into_response() }
 }
 
 /// A cell's answer as the client may see it.
@@ -190,6 +198,16 @@ impl OnEnd for InFlight {
         // Whether our own words were read, which HEAD asks not to be sent, changes nothing about what became of it.
         let outcome = if held.on_cell.is_some() { held.outcome.after(end) } else { held.outcome };
         held.end(outcome);
+    }
+
+    /// A call's answer has its status here, unless it is a head alone.
+    fn on_trailers(&mut self, trailers: &HeaderMap) {
+        if let Some(held) = &mut self.0
+            && held.is_grpc
+            && let Some(status) = trailers.get(grpc::STATUS)
+        {
+            held.outcome = Outcome::of_grpc(status.as_bytes());
+        }
     }
 }
 
@@ -218,7 +236,82 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(held) = self.0.take() {
-            held.end(Outcome::ClientGone);
+            let outcome = if thread::panicking() { Reason::Internal.outcome() } else { held.outcome };
+            held.end(outcome);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use arc_swap::ArcSwap;
+    use cofferdam_fleet::Fleet;
+    use cofferdam_proxy::upstream::UpstreamLimits;
+    use http::{HeaderName, HeaderValue, StatusCode};
+    use prometheus_client::registry::Registry;
+
+    use super::super::view::CachedView;
+    use super::*;
+    use crate::cells::Directory;
+    use crate::snapshot::Snapshot;
+
+    /// The counters that are not zero, after `work` with what closes a call.
+    fn counted(work: impl FnOnce(Closing<'_>)) -> Vec<String> {
+        let text =
+            "fleet: f\nrevision: 7\ncells: [{ id: a, url: 'http://a:1' }, { id: b, url: 'http://b:1' }]\n";
+        let fleet = Fleet::parse(text, Path::new(".")).unwrap().fleet;
+        let snapshot = Arc::new(Snapshot::build(fleet, &Directory::default()).unwrap());
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
+        let snapshots = Arc::new(ArcSwap::new(snapshot));
+        let view = CachedView::new(snapshots, metrics.clone(), UpstreamLimits::default()).current();
+        work(Closing { view: &view, metrics: &metrics, arrived: Instant::now(), is_grpc: true });
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        let counters = text.lines().filter(|line| line.starts_with("cofferdam_router_requests_total{"));
+        counters.filter(|line| !line.ends_with(" 0")).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_request_that_panics_on_its_way_is_no_client_that_went() {
+        let panics = |closing: Closing<'_>| {
+            let waiting = closing.waits(ClassIndex(0));
+            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+                let _waiting = waiting;
+                panic!("on its way");
+            }));
+            assert!(caught.is_err());
+        };
+        let counted = counted(panics);
+        assert!(counted.len() == 1 && counted[0].contains(r#"outcome="failed""#), "{counted:?}");
+    }
+
+    #[test]
+    fn a_call_counts_by_the_status_in_its_trailers() {
+        for (status, outcome) in [("0", "success"), ("14", "server_error"), ("5", "client_error")] {
+            let counted = counted(|closing| {
+                let held = closing.hold(None, ClassIndex(0), Outcome::of_status(StatusCode::OK));
+                let mut in_flight = InFlight(Some(held));
+                let trailers = [(HeaderName::from_static("grpc-status"), HeaderValue::from_static(status))];
+                in_flight.on_trailers(&HeaderMap::from_iter(trailers));
+                in_flight.on_end(End::Complete);
+            });
+            let expected = format!(r#"outcome="{outcome}""#);
+            assert!(counted.len() == 1 && counted[0].contains(&expected), "{counted:?}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_panics_is_refused_as_a_call() {
+        counted(|closing| {
+            let answer = panicked(closing.metrics, true);
+            assert_eq!(
+                (answer.status(), &answer.headers()[grpc::STATUS]),
+                (StatusCode::OK, &"13".parse().unwrap())
+            );
+            assert_eq!(panicked(closing.metrics, false).status(), StatusCode::INTERNAL_SERVER_ERROR);
+        });
     }
 }

@@ -11,6 +11,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
 
+use crate::grpc;
 use crate::service::Service;
 
 pin_project! {
@@ -39,8 +40,9 @@ pub(crate) async fn answer<S: Service>(
     peer: SocketAddr,
     request: Request<Incoming>,
 ) -> Response<S::Body> {
+    let is_grpc = grpc::is_called_by(&request);
     match (Caught { future: service.call(peer, request) }).await {
         Ok(response) => response,
-        Err(panic) => service.panicked().unwrap_or_else(|| resume_unwind(panic)),
+        Err(panic) => service.panicked(is_grpc).unwrap_or_else(|| resume_unwind(panic)),
     }
 }

@@ -8,7 +8,7 @@ use http::header::{self, CONNECTION, FORWARDED, HOST, HeaderMap, HeaderName, Hea
 use crate::lines::{FieldLines, LineValue};
 
 /// Whether a field is about one connection only, whatever `Connection` says. TE is one more.
-fn is_hop_by_hop(name: &HeaderName) -> bool {
+pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
     matches!(
         name.as_str(),
         "connection"

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
 /// How a body came to its end.
@@ -21,12 +22,21 @@ pub enum End {
 pub trait OnEnd {
     /// The body ended.
     fn on_end(self, end: End);
+
+    /// These fields come behind the body; its end is told all the same.
+    fn on_trailers(&mut self, _trailers: &HeaderMap) {}
 }
 
 impl<G: OnEnd> OnEnd for Option<G> {
     fn on_end(self, end: End) {
         if let Some(guard) = self {
             guard.on_end(end);
+        }
+    }
+
+    fn on_trailers(&mut self, trailers: &HeaderMap) {
+        if let Some(guard) = self {
+            guard.on_trailers(trailers);
         }
     }
 }
@@ -66,8 +76,14 @@ where
         let this = self.get_mut();
         let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
         match &frame {
-            Some(Ok(_)) if this.body.is_end_stream() => this.end(End::Complete),
-            Some(Ok(_)) => {}
+            Some(Ok(frame)) => {
+                if let (Some(trailers), Some(guard)) = (frame.trailers_ref(), &mut this.guard) {
+                    guard.on_trailers(trailers);
+                }
+                if this.body.is_end_stream() {
+                    this.end(End::Complete);
+                }
+            }
             Some(Err(_)) => this.end(End::Failed),
             None => this.end(End::Complete),
         }

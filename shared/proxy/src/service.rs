@@ -65,8 +65,9 @@ pub trait Service: Send + Sync + 'static {
         Some(Counted::default())
     }
 
-    /// The answer to a request whose call panicked; by default there is none, and its connection is lost.
-    fn panicked(&self) -> Option<Response<Self::Body>> {
+    /// The answer to a request whose call panicked, in gRPC's own way where it was one of gRPC; by default there is
+    /// none, and its connection is lost.
+    fn panicked(&self, _is_grpc: bool) -> Option<Response<Self::Body>> {
         None
     }
 }
@@ -87,7 +88,7 @@ impl<S: Service> Service for Arc<S> {
         S::enter(self, peer)
     }
 
-    fn panicked(&self) -> Option<Response<Self::Body>> {
-        S::panicked(self)
+    fn panicked(&self, is_grpc: bool) -> Option<Response<Self::Body>> {
+        S::panicked(self, is_grpc)
     }
 }

@@ -6,7 +6,7 @@ mod timeout;
 
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::request::Parts;
-use http::{Method, Version};
+use http::{Method, Request, Version};
 use tokio::time::Instant;
 
 pub use self::status::{Code, STATUS, refusal, trailers};
@@ -27,7 +27,16 @@ pub enum Call {
 
 /// Whether a request is a call of gRPC. gRPC-Web, which has its status in the body, is none.
 pub fn is_call(head: &Parts) -> bool {
-    head.version == Version::HTTP_2 && head.method == Method::POST && has_grpc_type(&head.headers)
+    asks_grpc(head.version, &head.method, &head.headers)
+}
+
+/// The same of a whole request.
+pub(crate) fn is_called_by<B>(request: &Request<B>) -> bool {
+    asks_grpc(request.version(), request.method(), request.headers())
+}
+
+fn asks_grpc(version: Version, method: &Method, fields: &HeaderMap) -> bool {
+    version == Version::HTTP_2 && *method == Method::POST && has_grpc_type(fields)
 }
 
 fn has_grpc_type(fields: &HeaderMap) -> bool {
@@ -82,8 +91,6 @@ impl Call {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
-
-    use http::Request;
 
     use super::*;
 

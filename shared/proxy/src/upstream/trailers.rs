@@ -3,13 +3,12 @@
 use http::HeaderName;
 use http::header;
 
+use crate::fields::is_hop_by_hop;
+
 /// Fields that frame, route, steer, authenticate, or say how the content is to be read: by the time that they would
-/// come, it is too late for them.
-const NEVER_TRAILERS: [HeaderName; 20] = [
-    header::TRANSFER_ENCODING,
+/// come, it is too late for them. Those of one connection are more of them.
+const NEVER_TRAILERS: [HeaderName; 15] = [
     header::CONTENT_LENGTH,
-    header::CONNECTION,
-    header::UPGRADE,
     header::TE,
     header::TRAILER,
     header::HOST,
@@ -21,14 +20,12 @@ const NEVER_TRAILERS: [HeaderName; 20] = [
     header::CONTENT_TYPE,
     header::CONTENT_ENCODING,
     header::AUTHORIZATION,
-    header::PROXY_AUTHORIZATION,
     header::WWW_AUTHENTICATE,
-    header::PROXY_AUTHENTICATE,
     header::COOKIE,
     header::SET_COOKIE,
 ];
 
 /// Whether a field may be a trailer.
 pub(super) fn may_trail(name: &HeaderName) -> bool {
-    !NEVER_TRAILERS.contains(name)
+    !is_hop_by_hop(name) && !NEVER_TRAILERS.contains(name)
 }

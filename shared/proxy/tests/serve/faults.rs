@@ -9,9 +9,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use cofferdam_proxy::census::{Census, Counted};
 use cofferdam_proxy::drain::Drain;
+use cofferdam_proxy::grpc;
 use cofferdam_proxy::listen;
 use cofferdam_proxy::serve::{ServeLimits, Service, serve};
-use http::{Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use prometheus_client::registry::Registry;
@@ -58,9 +59,13 @@ impl Service for Faulty {
         self.census.enter(peer, false)
     }
 
-    fn panicked(&self) -> Option<Response<Full<Bytes>>> {
+    fn panicked(&self, is_grpc: bool) -> Option<Response<Full<Bytes>>> {
         self.census.panicked();
         let mut response = Response::new(Full::from("fault"));
+        if is_grpc {
+            response.headers_mut().insert(grpc::STATUS, HeaderValue::from_static("13"));
+            return Some(response);
+        }
         *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
         Some(response)
     }
@@ -128,9 +133,13 @@ async fn a_stream_that_panics_is_a_500_and_harms_no_other_stream() {
     for panics in [panics, late] {
         assert_eq!(panics.await.unwrap().status(), 500);
     }
+    let call = Request::post("http://a/panic").header("content-type", "application/grpc").body(()).unwrap();
+    let refused = requests.send_request(call, true).unwrap().0.await.unwrap();
+    assert_eq!((refused.status().as_u16(), &refused.headers()["grpc-status"]), (200, &HeaderValue::from(13)));
     faulty.go.add_permits(1);
     assert_eq!(waiting.await.unwrap().status(), 200);
-    assert_eq!(ask("/").await.unwrap().status(), 200);
+    let request = Request::builder().uri("http://a/").body(()).unwrap();
+    assert_eq!(requests.send_request(request, true).unwrap().0.await.unwrap().status(), 200);
 }
 
 #[tokio::test]

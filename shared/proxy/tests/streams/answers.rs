@@ -157,3 +157,37 @@ async fn a_body_with_a_time_of_its_own_ends_by_it_in_good_order() {
     let reset = within("a reset", std::future::poll_fn(|cx| body.poll_reset(cx))).await.unwrap();
     assert_eq!(reset, Reason::CANCEL);
 }
+
+#[tokio::test]
+async fn a_body_with_a_time_of_its_own_ends_by_it_though_there_is_always_more() {
+    let (script, upstream) = Script::new().await;
+    let (response, (_peer, mut body)) = tokio::join!(get(&upstream), async {
+        let mut peer = script.accept().await;
+        let body = ok(&mut peer.request().await.1);
+        (peer, body)
+    });
+    let flood = tokio::spawn(async move {
+        loop {
+            body.reserve_capacity(64 * 1024);
+            match std::future::poll_fn(|cx| body.poll_capacity(cx)).await {
+                Some(Ok(room)) => body.send_data(vec![b'x'; room].into(), false).unwrap(),
+                Some(Err(_)) | None => return,
+            }
+        }
+    });
+    let mut answer = response.unwrap().into_body();
+    let over: HeaderMap =
+        [("grpc-status".parse().unwrap(), HeaderValue::from_static("4"))].into_iter().collect();
+    answer.end_by(Instant::now() + Duration::from_millis(50), over.clone());
+    let read = async {
+        loop {
+            if let Ok(trailers) = answer.frame().await.unwrap().unwrap().into_trailers() {
+                return trailers;
+            }
+            // Slower than what comes.
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    assert_eq!(within("an end", read).await, over);
+    within("a reset", flood).await.unwrap();
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cofferdam_proxy::upstream::{ConnectFault, Http2Limits, SendFault, UpstreamLimits};
+use cofferdam_proxy::upstream::{ConnectFault, Http2Limits, SendFault, Upstream, UpstreamLimits};
 use futures_util::future::join_all;
 use http::Method;
 use http_body_util::BodyExt;
@@ -177,4 +177,41 @@ async fn an_idle_connection_is_closed_and_one_in_use_is_not() {
     body.send_data("a".into(), true).unwrap();
     assert_eq!(response.unwrap().into_body().collect().await.unwrap().to_bytes(), "a");
     peer.ended().await;
+}
+
+/// Plays connections one after another, each by the same bytes, until nobody opens one any more; how many there were.
+async fn n_opened(script: &Script, upstream: &Upstream, bytes: &[u8]) -> usize {
+    let asking = async {
+        let lease = within("an end of the opening", upstream.stream(false)).await;
+        assert!(matches!(lease, Err(ConnectFault::Io(_))), "{lease:?}");
+    };
+    let mut sockets = Vec::new();
+    let playing = async {
+        loop {
+            let mut socket = script.socket().await;
+            socket.write_all(bytes).await.unwrap();
+            sockets.push(socket);
+        }
+    };
+    tokio::select! {
+        () = asking => {}
+        () = playing => {}
+    }
+    sockets.len()
+}
+
+#[tokio::test]
+async fn a_peer_that_takes_no_stream_costs_a_call_one_connection() {
+    let (script, upstream) = Script::new().await;
+    let none = crate::script::frame(4, 0, 0, &[0, 3, 0, 0, 0, 0]);
+    assert_eq!(n_opened(&script, &upstream, &none).await, 1);
+    assert!(!script.has_another().await);
+}
+
+#[tokio::test]
+async fn a_peer_that_leaves_at_once_costs_a_call_one_connection() {
+    let (script, upstream) = Script::new().await;
+    let leaves = [crate::script::frame(4, 0, 0, &[]), crate::script::frame(7, 0, 0, &[0; 8])].concat();
+    assert_eq!(n_opened(&script, &upstream, &leaves).await, 1);
+    assert!(!script.has_another().await);
 }

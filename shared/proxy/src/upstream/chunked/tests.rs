@@ -90,7 +90,9 @@ fn a_wrong_byte_behind_the_data_is_refused_before_the_next_one_comes() {
 
 #[test]
 fn trailers_are_read_and_those_that_frame_or_authenticate_are_dropped() {
-    let bytes = b"0\r\ngrpc-status: 0\r\ncontent-length: 5\r\nX-Sum:  a \r\nset-cookie: c\r\nauthorization: d\r\n\r\n";
+    let bytes =
+        b"0\r\ngrpc-status: 0\r\ncontent-length: 5\r\nX-Sum:  a \r\nset-cookie: c\r\nauthorization: d\r\n\
+        keep-alive: 5\r\nproxy-connection: close\r\n\r\n";
     let trailers = vec![("grpc-status".to_owned(), "0".to_owned()), ("x-sum".to_owned(), "a".to_owned())];
     assert_eq!(read([bytes.as_slice()]), Ok(Some((Vec::new(), trailers))));
     for lines in

@@ -71,6 +71,10 @@ impl Http2Body {
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UpstreamBodyError>>> {
         let Some(stream) = &mut self.stream else { return Poll::Ready(None) };
+        // By the clock: one that always has data leaves a timer no turn.
+        if self.limit.as_ref().is_some_and(|(limit, _)| limit.deadline() <= Instant::now()) {
+            return Poll::Ready(self.over());
+        }
         if let Poll::Ready(frame) = stream.poll(cx).map_err(fault::in_body)? {
             self.waiting = None;
             return Poll::Ready(self.took(frame).map(Ok));
@@ -80,15 +84,19 @@ impl Http2Body {
         {
             return Poll::Ready(Some(Err(error.into())));
         }
-        if let Some((limit, trailers)) = &mut self.limit
+        if let Some((limit, _)) = &mut self.limit
             && limit.as_mut().poll(cx).is_ready()
         {
-            let trailers = std::mem::take(trailers);
-            self.end();
-            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+            return Poll::Ready(self.over());
         }
         ready!(self.poll_idle(cx));
         Poll::Ready(Some(Err(UpstreamBodyError::Idle(self.idle))))
+    }
+
+    /// Ends the body by its limit's trailers.
+    fn over(&mut self) -> Option<Result<Frame<Bytes>, UpstreamBodyError>> {
+        self.end();
+        self.limit.take().map(|(_, trailers)| Ok(Frame::trailers(trailers)))
     }
 
     /// Notes what a frame says about the end.

@@ -146,6 +146,11 @@ impl Shared {
     pub(super) fn is_idle(&self) -> bool {
         self.n_open.load(Ordering::Relaxed) == 0
     }
+
+    /// Whether anybody ever had a place.
+    pub(super) fn was_used(&self) -> bool {
+        self.used.load(Ordering::Relaxed)
+    }
 }
 
 impl Place {

@@ -34,7 +34,7 @@ struct State {
 }
 
 /// How the opening of a connection has ended; `None` while it has not.
-type Opened = Option<Result<(), Failure>>;
+type Opened = Option<Result<Arc<Shared>, Failure>>;
 
 /// Why a connection could not be opened, for everybody who waited for it.
 #[derive(Debug, Clone)]
@@ -54,10 +54,18 @@ impl Pool {
     /// A place on a connection: the oldest that has room, or else a new one. `fresh` asks for a new one first.
     pub(super) async fn place(self: &Arc<Self>, fresh: bool) -> Result<Placed, ConnectFault> {
         let mut wants_new = fresh;
+        let mut opened: Option<Arc<Shared>> = None;
         loop {
             let opening = {
                 let mut state = self.state.lock();
                 let found = if wants_new { None } else { state.place(fresh) };
+                if found.is_none()
+                    && let Some(opened) = opened.filter(|opened| !opened.was_used())
+                {
+                    // The next one would do no better: opening on and on would be a storm.
+                    state.connections.retain(|connection| !connection.is(&opened));
+                    return Err(ConnectFault::Io(io::Error::other("a new connection takes no stream")));
+                }
                 match (found, &state.opening) {
                     (Some(placed), _) => return Ok(placed),
                     (None, Some(opening)) => opening.clone(),
@@ -69,16 +77,16 @@ impl Pool {
                     },
                 }
             };
-            self.opened(opening).await?;
+            opened = Some(self.opened(opening).await?);
             wants_new = false;
         }
     }
 
     /// Waits for a connection that is being opened.
-    async fn opened(&self, mut opening: watch::Receiver<Opened>) -> Result<(), ConnectFault> {
+    async fn opened(&self, mut opening: watch::Receiver<Opened>) -> Result<Arc<Shared>, ConnectFault> {
         let outcome = opening.wait_for(Option::is_some).await.map(|outcome| outcome.clone());
         match outcome {
-            Ok(Some(Ok(()))) => Ok(()),
+            Ok(Some(Ok(connection))) => Ok(connection),
             Ok(Some(Err(failure))) => Err(failure.fault(self.limits)),
             // The opener is gone without a word.
             Ok(None) | Err(_) => Err(ConnectFault::Io(closed())),
@@ -130,15 +138,16 @@ struct Opener {
 }
 
 impl Opener {
-    fn end(mut self, opened: Result<(Connection, Driver), ConnectFault>) -> Result<(), Failure> {
-        let Some(pool) = self.pool.upgrade() else { return Ok(()) };
+    fn end(mut self, opened: Result<(Connection, Driver), ConnectFault>) -> Result<Arc<Shared>, Failure> {
         let (connection, driver) = opened.map_err(|fault| Failure::of(&fault))?;
+        let shared = Arc::clone(driver.shared());
+        let Some(pool) = self.pool.upgrade() else { return Ok(shared) };
         let mut state = pool.state.lock();
         state.connections.push(connection);
         state.opening = None;
         // What the opening counted is the connection's from here on.
         tokio::spawn(drive(driver, std::mem::take(&mut self.pool)));
-        Ok(())
+        Ok(shared)
     }
 }
 

@@ -80,7 +80,7 @@ fn large_pieces_keep_their_place_between_small_ones() {
 #[test]
 fn trailers_go_out_without_those_that_frame_or_authenticate() {
     let mut trailers = HeaderMap::new();
-    for name in ["x-sum", "transfer-encoding", "host", "authorization", "connection"] {
+    for name in ["x-sum", "transfer-encoding", "host", "authorization", "connection", "keep-alive"] {
         trailers.insert(name, HeaderValue::from_static("a"));
     }
     assert_eq!(sent(None, [Frame::trailers(trailers)]).unwrap(), b"0\r\nx-sum: a\r\n\r\n");

@@ -81,7 +81,7 @@ async fn serve(args: &Args, loaded: Loaded, passed: Vec<Named>, mut signals: Sig
     };
     let (name, revision) = (fleet.name.clone(), fleet.revision);
     let router = Router::start(fleet, settings, listeners)?;
-    tracing::info!(fleet = %name, %revision, listen = %args.listen, workers = n_workers, "router serves");
+    tracing::info!(fleet = %name, %revision, listen = %router.data_address(), workers = n_workers, "router serves");
     if let Err(error) = succession.serving().await {
         router.shutdown().await;
         return Err(error);

@@ -36,8 +36,7 @@ pub fn strip_hop_by_hop(fields: &mut HeaderMap) -> bool {
         fields.remove(name);
     }
     remove_where(fields, is_hop_by_hop);
-    let mut codings = fields.get_all(TE).iter().flat_map(|line| line.as_bytes().split(|&byte| byte == b','));
-    let takes = codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"));
+    let takes = lists(fields, &TE, "trailers");
     fields.remove(TE);
     takes
 }
@@ -57,15 +56,24 @@ pub fn take_trailers(lines: &mut FieldLines) {
 
 /// What `Connection` nominates. Framing and Host are the message's own and are never nominated away; TE goes anyway.
 fn nominated(fields: &HeaderMap) -> Vec<HeaderName> {
-    let names = tokens(fields, &CONNECTION);
-    names.filter(|name| ![HOST, header::CONTENT_LENGTH, TE].contains(name)).collect()
+    names(fields, &CONNECTION).filter(|name| ![HOST, header::CONTENT_LENGTH, TE].contains(name)).collect()
+}
+
+/// The entries of a list field, from all of its lines and without the empty ones (RFC 9110 section 5.6.1).
+pub(crate) fn entries<'a>(fields: &'a HeaderMap, list: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
+    let values = fields.get_all(list).iter();
+    let entries = values.flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
+    entries.map(<[u8]>::trim_ascii).filter(|entry| !entry.is_empty())
+}
+
+/// Whether a list field has this token, whose letters have no case.
+pub(crate) fn lists(fields: &HeaderMap, list: &HeaderName, token: &str) -> bool {
+    entries(fields, list).any(|entry| entry.eq_ignore_ascii_case(token.as_bytes()))
 }
 
 /// The field names in a list field.
-fn tokens(fields: &HeaderMap, list: &HeaderName) -> impl Iterator<Item = HeaderName> {
-    let values = fields.get_all(list).iter();
-    let tokens = values.flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
-    tokens.filter_map(|token| HeaderName::from_bytes(token.trim_ascii()).ok())
+fn names(fields: &HeaderMap, list: &HeaderName) -> impl Iterator<Item = HeaderName> {
+    entries(fields, list).filter_map(|entry| HeaderName::from_bytes(entry).ok())
 }
 
 /// Takes away every field for which `internal` answers true, and its name from what Trailer announces: the server sends
@@ -73,7 +81,7 @@ fn tokens(fields: &HeaderMap, list: &HeaderName) -> impl Iterator<Item = HeaderN
 pub fn strip_where(fields: &mut HeaderMap, internal: impl Fn(&HeaderName) -> bool) {
     remove_where(fields, &internal);
     if fields.contains_key(TRAILER) {
-        let announced = tokens(fields, &TRAILER).filter(|name| !internal(name));
+        let announced = names(fields, &TRAILER).filter(|name| !internal(name));
         let announced: Vec<String> = announced.map(|name| name.to_string()).collect();
         fields.remove(TRAILER);
         if !announced.is_empty()

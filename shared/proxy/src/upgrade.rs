@@ -1,12 +1,12 @@
 //! The one change of protocol that is taken up: to WebSocket, by a GET of HTTP/1.1 (RFC 9110 section 7.8, RFC 6455 section
 //! 4). It knows the fields alone: both ends of a hop ask for the change and make it anew, and no connection is seen here.
 
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderValue, UPGRADE};
 use http::request::Parts;
 use http::{Method, StatusCode, Version};
 use hyper::upgrade::OnUpgrade;
 
-use crate::fields;
+use crate::fields::{self, entries, lists};
 
 const PROTOCOL: &str = "websocket";
 
@@ -27,7 +27,7 @@ pub fn is_asked(head: &Parts) -> bool {
 
 /// Whether a 101 makes the change to WebSocket, and to nothing else beside it.
 pub(crate) fn is_made(fields: &HeaderMap) -> bool {
-    let mut named = tokens(fields, &UPGRADE);
+    let mut named = entries(fields, &UPGRADE);
     let is_websocket = named.next().is_some_and(|name| name.eq_ignore_ascii_case(PROTOCOL.as_bytes()));
     is_websocket && named.next().is_none() && lists(fields, &CONNECTION, "upgrade")
 }
@@ -48,18 +48,10 @@ pub fn strip_hop_by_hop(status: StatusCode, map: &mut HeaderMap) {
     }
 }
 
-fn lists(fields: &HeaderMap, list: &HeaderName, token: &str) -> bool {
-    tokens(fields, list).any(|each| each.eq_ignore_ascii_case(token.as_bytes()))
-}
-
-fn tokens<'a>(fields: &'a HeaderMap, list: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
-    let values = fields.get_all(list).iter();
-    let tokens = values.flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
-    tokens.map(<[u8]>::trim_ascii).filter(|token| !token.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
+    use http::HeaderName;
+
     use super::*;
 
     fn map(fields: &[(HeaderName, &'static str)]) -> HeaderMap {

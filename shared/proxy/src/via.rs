@@ -3,7 +3,7 @@
 use http::Version;
 use http::header::{HeaderMap, HeaderValue, InvalidHeaderValue, VIA};
 
-use crate::fields::append;
+use crate::fields::{append, entries};
 use crate::lines::FieldLines;
 
 /// The pseudonym by which this process knows itself in Via.
@@ -27,9 +27,7 @@ impl Via {
     /// Whether a message has been here before.
     pub fn is_in(&self, fields: &HeaderMap) -> bool {
         // As bytes: what is no text in one hop's entry must not hide ours.
-        let mut hops =
-            fields.get_all(VIA).iter().flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
-        hops.any(|hop| {
+        entries(fields, &VIA).any(|hop| {
             let mut words = hop.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
             words.nth(1) == Some(self.name.as_bytes())
         })

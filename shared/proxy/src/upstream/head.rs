@@ -10,6 +10,7 @@ use http::uri::PathAndQuery;
 use http::{Method, Response, StatusCode, Version};
 
 use super::fault::AnswerError;
+use crate::fields::lists;
 use crate::lines::FieldLines;
 use crate::upgrade;
 
@@ -193,7 +194,7 @@ fn judge(mut parts: Parts, method: &Method) -> Result<AnswerHead, AnswerError> {
     let keep_alive = !both
         && kind != BodyKind::Close
         && parts.version == Version::HTTP_11
-        && !names(&parts.headers, "close");
+        && !lists(&parts.headers, &CONNECTION, "close");
     Ok(AnswerHead { parts, kind, keep_alive })
 }
 
@@ -215,14 +216,6 @@ fn is_chunked_alone(fields: &HeaderMap) -> bool {
     let mut values = fields.get_all(TRANSFER_ENCODING).iter();
     let first = values.next().map(HeaderValue::as_bytes).unwrap_or_default();
     first.trim_ascii().eq_ignore_ascii_case(b"chunked") && values.next().is_none()
-}
-
-/// Whether Connection has this token.
-fn names(fields: &HeaderMap, token: &str) -> bool {
-    let values = fields.get_all(CONNECTION).iter();
-    values
-        .flat_map(|value| value.as_bytes().split(|&byte| byte == b','))
-        .any(|part| part.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::chunked::{Decoder, Malformed, Step};
@@ -38,7 +38,7 @@ pub enum UpstreamBodyError {
 
 /// An answer's body, streamed.
 #[derive(Debug)]
-pub struct Http1Body {
+pub(crate) struct Http1Body {
     /// `None` once the body has ended or failed.
     exchange: Option<Exchange>,
     left: Left,
@@ -47,8 +47,6 @@ pub struct Http1Body {
     timer: Option<Pin<Box<Sleep>>>,
     /// Whether the timer runs: nothing has happened since it was set.
     waiting: bool,
-    /// An error that is told at the next turn.
-    failed: Option<UpstreamBodyError>,
 }
 
 /// What is left of the body.
@@ -66,8 +64,7 @@ impl Http1Body {
             BodyKind::Chunked => Left::Chunks(Decoder::default()),
             BodyKind::Close => Left::UntilClose,
         };
-        let mut body =
-            Self { exchange: Some(exchange), left, pool, idle, timer: None, waiting: false, failed: None };
+        let mut body = Self { exchange: Some(exchange), left, pool, idle, timer: None, waiting: false };
         if kind == BodyKind::Length(0) {
             body.end();
         }
@@ -87,6 +84,22 @@ impl Http1Body {
             self.pool.put(exchange.pooled);
         }
         self.left = Left::Bytes(0);
+    }
+
+    /// Lets go of the body after a failure: what is left on its connection belongs to nobody, which is closed.
+    pub(super) fn give_up(&mut self) {
+        self.exchange = None;
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.exchange.is_none()
+    }
+
+    pub(super) fn size_hint(&self) -> SizeHint {
+        match self.left {
+            Left::Bytes(left) => SizeHint::with_exact(left),
+            Left::Chunks(_) | Left::UntilClose => SizeHint::default(),
+        }
     }
 
     /// A frame out of what has been read already; `None` where more has to be read.
@@ -117,7 +130,11 @@ impl Http1Body {
         }
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UpstreamBodyError>>> {
+    /// The next frame, or the end.
+    pub(super) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, UpstreamBodyError>>> {
         loop {
             if let Some(frame) = self.decode()? {
                 return Poll::Ready(Some(Ok(frame)));
@@ -150,42 +167,5 @@ impl Http1Body {
             timer.as_mut().reset(deadline());
         }
         timer.as_mut().poll(cx)
-    }
-}
-
-impl Body for Http1Body {
-    type Data = Bytes;
-    type Error = UpstreamBodyError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, UpstreamBodyError>>> {
-        let this = self.get_mut();
-        if let Some(error) = this.failed.take() {
-            return Poll::Ready(Some(Err(error)));
-        }
-        match ready!(this.poll_next(cx)) {
-            Some(Err(error)) => {
-                // What is left on the connection belongs to nobody: it is closed. The error waits for one turn, in which
-                // whoever relays this body can write out what came before it.
-                this.exchange = None;
-                this.failed = Some(error);
-                cx.waker().wake_by_ref();
-                Poll::Pending
-            }
-            frame => Poll::Ready(frame),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.exchange.is_none() && self.failed.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self.left {
-            Left::Bytes(left) => SizeHint::with_exact(left),
-            Left::Chunks(_) | Left::UntilClose => SizeHint::default(),
-        }
     }
 }

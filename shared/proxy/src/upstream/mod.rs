@@ -154,7 +154,7 @@ impl Lease {
         }
         let (answer, kind) = exchange.answer().await?;
         let body = Http1Body::new(exchange, kind, pool, limits.stream_idle);
-        Ok(Response::from_parts(answer, UpstreamBody::Http1(body)))
+        Ok(Response::from_parts(answer, body.into()))
     }
 }
 
@@ -172,6 +172,6 @@ impl StreamLease {
     /// [`SendFault`], by what can have been executed.
     pub async fn send(self, head: Head<'_>, body: &ReplayBody) -> Result<Response<UpstreamBody>, SendFault> {
         let answer = self.0.send(head, body).await?;
-        Ok(answer.map(|body| UpstreamBody::Http2(Box::new(body))))
+        Ok(answer.map(UpstreamBody::from))
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::RecvStream;
 use http::HeaderMap;
-use http_body::{Body, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::connection::Place;
@@ -18,7 +18,7 @@ use crate::upstream::trailers::may_trail;
 
 /// An answer's body, streamed.
 #[derive(Debug)]
-pub struct Http2Body {
+pub(crate) struct Http2Body {
     /// `None` once the body has ended or failed.
     stream: Option<Stream>,
     /// How much of the body is left, where its head says so.
@@ -29,8 +29,6 @@ pub struct Http2Body {
     waiting: Option<u64>,
     /// When the body ends whatever is left of it, and by which trailers.
     limit: Option<(Pin<Box<Sleep>>, HeaderMap)>,
-    /// An error that is told at the next turn.
-    failed: Option<UpstreamBodyError>,
 }
 
 /// What a body holds of its stream.
@@ -60,7 +58,6 @@ impl Http2Body {
             timer: Box::pin(sleep_until(Instant::now() + idle)),
             waiting: None,
             limit: None,
-            failed: None,
         }
     }
 
@@ -69,7 +66,24 @@ impl Http2Body {
         self.limit = Some((Box::pin(sleep_until(at)), trailers));
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UpstreamBodyError>>> {
+    /// Lets go of the body after a failure: its stream is reset.
+    pub(crate) fn give_up(&mut self) {
+        self.stream = None;
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.stream.is_none()
+    }
+
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+
+    /// The next frame, or the end.
+    pub(crate) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, UpstreamBodyError>>> {
         let Some(stream) = &mut self.stream else { return Poll::Ready(None) };
         // By the clock: one that always has data leaves a timer no turn.
         if self.limit.as_ref().is_some_and(|(limit, _)| limit.deadline() <= Instant::now()) {
@@ -163,38 +177,5 @@ impl Stream {
         }
         let trailers = ready!(self.answer.poll_trailers(cx))?;
         Poll::Ready(Ok(trailers.map(Frame::trailers)))
-    }
-}
-
-impl Body for Http2Body {
-    type Data = Bytes;
-    type Error = UpstreamBodyError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, UpstreamBodyError>>> {
-        let this = self.get_mut();
-        if let Some(error) = this.failed.take() {
-            return Poll::Ready(Some(Err(error)));
-        }
-        match ready!(this.poll_next(cx)) {
-            Some(Err(error)) => {
-                // As in HTTP/1.1: the error waits for one turn, in which what came before it can be written out.
-                this.stream = None;
-                this.failed = Some(error);
-                cx.waker().wake_by_ref();
-                Poll::Pending
-            }
-            frame => Poll::Ready(frame),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.stream.is_none() && self.failed.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }

@@ -89,7 +89,7 @@ pub(crate) fn unfinished(files: &[File]) -> Vec<String> {
     problems
 }
 
-/// Paths that exist only where somebody built the project. `/srv/work/` or a URL's `/a/home/` are none.
+/// Paths that exist only where somebody built the project. One that goes on from another path or a URL is none.
 pub(crate) fn build_machine_paths(files: &[File]) -> Vec<String> {
     let goes_on = |c: char| source::is_word(c) || "-.}~".contains(c);
     let mut problems = Vec::new();

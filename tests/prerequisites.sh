@@ -9,6 +9,8 @@ needs=(
   "curl:curl"         # the data path is tried with a client that is not ours
   "python3:python3"   # the placement vectors are computed a second time, independently; and Python's clients
   "h2load:nghttp2-client"
+  "redis-server:redis-server" # the store is tried on a real one
+  "setpriv:util-linux"        # a server that a test started dies with the test
   "slowhttptest:slowhttptest" # what it does to a router, the others must not notice
 )
 

@@ -25,6 +25,7 @@ mod engine;
 mod metrics;
 mod permit;
 mod policy;
+pub mod redis;
 mod refusal;
 mod standing;
 mod store;

@@ -5,6 +5,9 @@
 
 mod contract;
 mod memory;
+mod redis;
+#[path = "../../../../tests/support/redis/mod.rs"]
+mod redis_server;
 mod slow_path;
 mod stores;
 mod subject;

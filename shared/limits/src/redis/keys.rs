@@ -1,0 +1,190 @@
+//! Names: of the fleet, of its buckets, and of every key. What a key holds is the script's affair.
+//!
+//! A tenant's keys share the hash tag of its bucket, which is a number and never the tenant's id, so that they lie in one
+//! slot and a tenant cannot choose its neighbours. The ceiling and each route's shape have tags of their own.
+
+use std::fmt;
+use std::sync::Arc;
+
+use cofferdam_model::TenantId;
+use twox_hash::XxHash3_64;
+
+/// How many buckets a fleet's tenants are spread over. Changing it moves every tenant to fresh keys.
+pub const BUCKETS: u16 = 1024;
+
+const MAX_FLEET_LEN: usize = 32;
+
+/// The fleet's name, which all its keys carry: two fleets may share a server.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Fleet(Arc<str>);
+
+/// A key of the store. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    text: Arc<str>,
+    // Invariant: the tag with its braces is `text[..tag_len]`.
+    tag_len: usize,
+}
+
+/// A route, by a hash of what it matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RouteKey(u64);
+
+/// Why text is not a fleet's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("fleet name {0:?} is not 1 to {MAX_FLEET_LEN} letters, digits, dots, dashes or underscores")]
+pub struct FleetError(String);
+
+impl Fleet {
+    /// Checks a name: it stands between the braces of a hash tag, so it has none itself, and no colon.
+    pub fn parse(name: &str) -> Result<Self, FleetError> {
+        let plain = |c: u8| c.is_ascii_alphanumeric() || b"-_.".contains(&c);
+        match name.len() {
+            1..=MAX_FLEET_LEN if name.bytes().all(plain) => Ok(Self(name.into())),
+            _ => Err(FleetError(name.to_owned())),
+        }
+    }
+
+    /// The bucket of a tenant, below [`BUCKETS`].
+    pub fn bucket(&self, tenant: &TenantId) -> u16 {
+        // The remainder is below 1024.
+        (XxHash3_64::oneshot(tenant.as_bytes()) % u64::from(BUCKETS)) as u16
+    }
+
+    /// The epoch of a bucket's slot.
+    pub fn epoch(&self, bucket: u16) -> Key {
+        self.key(bucket, format_args!("e"))
+    }
+
+    /// A tenant's permits.
+    pub fn permits(&self, tenant: &TenantId) -> Key {
+        self.key(self.bucket(tenant), format_args!("p:{tenant}"))
+    }
+
+    /// A tenant's tokens.
+    pub fn tokens(&self, tenant: &TenantId) -> Key {
+        self.key(self.bucket(tenant), format_args!("t:{tenant}"))
+    }
+
+    /// A tenant's tokens on one route.
+    pub fn route_tokens(&self, route: RouteKey, tenant: &TenantId) -> Key {
+        self.key(self.bucket(tenant), format_args!("r:{route}:{tenant}"))
+    }
+
+    /// A tenant's quota over windows of so many seconds.
+    pub fn window(&self, window_s: u32, tenant: &TenantId) -> Key {
+        self.key(self.bucket(tenant), format_args!("w{window_s}:{tenant}"))
+    }
+
+    /// The epoch of the ceiling's slot.
+    pub fn ceiling_epoch(&self) -> Key {
+        self.key("ceiling", format_args!("e"))
+    }
+
+    /// The ceiling's permits.
+    pub fn ceiling_permits(&self) -> Key {
+        self.key("ceiling", format_args!("p"))
+    }
+
+    /// The ceiling's tokens.
+    pub fn ceiling_tokens(&self) -> Key {
+        self.key("ceiling", format_args!("t"))
+    }
+
+    /// The shape of a route, over all its tenants.
+    pub fn shape(&self, route: RouteKey) -> Key {
+        self.key(format_args!("s{route}"), format_args!("s"))
+    }
+
+    /// The epoch of the slot of a route's shape.
+    pub fn shape_epoch(&self, route: RouteKey) -> Key {
+        self.key(format_args!("s{route}"), format_args!("e"))
+    }
+
+    fn key(&self, part: impl fmt::Display, rest: fmt::Arguments<'_>) -> Key {
+        let tag = format!("{{{}:{part}}}", self.0);
+        Key { tag_len: tag.len(), text: format!("{tag}{rest}").into() }
+    }
+}
+
+impl fmt::Display for Fleet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Key {
+    /// The key as Redis has it.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The hash tag with its braces: keys with the same one lie in one slot.
+    pub fn tag(&self) -> &str {
+        &self.text[..self.tag_len]
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl RouteKey {
+    /// The key of the route that matches what `text` says, however the fleet file orders its routes.
+    pub fn of(text: &str) -> Self {
+        Self(XxHash3_64::oneshot(text.as_bytes()))
+    }
+}
+
+impl fmt::Display for RouteKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cofferdam_model::Alphabet;
+
+    use super::*;
+
+    fn acme() -> TenantId {
+        TenantId::parse(b"acme", &Alphabet::default()).unwrap()
+    }
+
+    #[test]
+    fn a_tenants_keys_share_its_buckets_tag() {
+        let (fleet, route) = (Fleet::parse("f").unwrap(), RouteKey::of("GET /v1/search"));
+        // 0x44ad98655d8858e1 is the hash of `acme`.
+        assert_eq!(fleet.bucket(&acme()), 0x0e1);
+        let keys = [
+            (fleet.epoch(225), "{f:225}e".to_owned()),
+            (fleet.permits(&acme()), "{f:225}p:acme".to_owned()),
+            (fleet.tokens(&acme()), "{f:225}t:acme".to_owned()),
+            (fleet.route_tokens(route, &acme()), format!("{{f:225}}r:{route}:acme")),
+            (fleet.window(86_400, &acme()), "{f:225}w86400:acme".to_owned()),
+        ];
+        for (key, text) in keys {
+            assert_eq!((key.as_str(), key.tag()), (text.as_str(), "{f:225}"));
+        }
+    }
+
+    #[test]
+    fn the_ceiling_and_each_shape_have_slots_of_their_own() {
+        let (fleet, route) = (Fleet::parse("f").unwrap(), RouteKey(0xab));
+        let ceiling = [fleet.ceiling_permits(), fleet.ceiling_tokens(), fleet.ceiling_epoch()];
+        assert_eq!(ceiling.each_ref().map(Key::as_str), ["{f:ceiling}p", "{f:ceiling}t", "{f:ceiling}e"]);
+        assert_eq!(fleet.shape(route).as_str(), "{f:s00000000000000ab}s");
+        assert_eq!(fleet.shape_epoch(route).tag(), fleet.shape(route).tag());
+    }
+
+    #[test]
+    fn a_name_that_would_break_the_tag_is_refused() {
+        for bad in ["", "a}b", "a:b", "a b", "ä", &"x".repeat(33)] {
+            assert_eq!(Fleet::parse(bad), Err(FleetError(bad.to_owned())));
+        }
+        assert!(Fleet::parse("eu-west_1.prod").is_ok());
+    }
+}

@@ -1,0 +1,175 @@
+//! A real `redis-server` for one test: on ports and a socket of its own, with nothing on disk, gone with the test. It knows
+//! no script and no key.
+
+#![allow(dead_code, reason = "each binary of tests that includes this folder has its own part of it")]
+
+use std::io;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// A server that runs until it is dropped, or killed.
+pub(crate) struct RedisServer {
+    folder: TempDir,
+    port: u16,
+    pid: u32,
+    keeper: Option<Keeper>,
+}
+
+/// The thread that started a server, and how it is told to stop it.
+struct Keeper {
+    stop: mpsc::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+/// The longest that a server's start is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl RedisServer {
+    /// A server that evicts nothing and keeps nothing.
+    pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The only node of a cluster, which serves every slot.
+    pub(crate) fn start_cluster_of_one() -> Self {
+        let bus = free_port().to_string();
+        let server = Self::start_with(&["--cluster-enabled", "yes", "--cluster-port", &bus]);
+        let mut connection = server.connect();
+        let slots = ::redis::cmd("CLUSTER").arg("ADDSLOTSRANGE").arg(0).arg(16_383).clone();
+        slots.exec(&mut connection).unwrap();
+        let started = Instant::now();
+        loop {
+            let info: String = ::redis::cmd("CLUSTER").arg("INFO").query(&mut connection).unwrap();
+            if info.contains("cluster_state:ok") {
+                return server;
+            }
+            assert!(started.elapsed() < PATIENCE, "the cluster is not ready: {info}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// A server with these arguments behind its own.
+    pub(crate) fn start_with(arguments: &[&str]) -> Self {
+        // Whoever else asks for a port at this moment can be faster; then another one is tried.
+        for _ in 0..5 {
+            if let Some(server) = Self::try_start(arguments, free_port()) {
+                return server;
+            }
+        }
+        panic!("no redis-server in five attempts");
+    }
+
+    fn try_start(arguments: &[&str], port: u16) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let command = command(folder.path(), port, arguments);
+        let (mut pid, mut keeper) = (0, None);
+        if let Ok((child, thread)) = keep(command) {
+            (pid, keeper) = (child, Some(thread));
+        }
+        let server = Self { folder, port, pid, keeper };
+        assert!(server.keeper.is_some(), "redis-server is not there: see tests/prerequisites.sh");
+        server.is_ready().then_some(server)
+    }
+
+    /// Whether it answers at last; not if it ended.
+    fn is_ready(&self) -> bool {
+        let client = ::redis::Client::open(self.unix_url()).unwrap();
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE {
+            if let Ok(mut connection) = client.get_connection()
+                && ::redis::cmd("PING").exec(&mut connection).is_ok()
+            {
+                return true;
+            }
+            if self.keeper.as_ref().is_none_or(|keeper| keeper.thread.is_finished()) {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        false
+    }
+
+    /// Its port on the loopback.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Its address on the loopback, as the client takes it.
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Its socket, as the client takes it.
+    pub(crate) fn unix_url(&self) -> String {
+        format!("redis+unix://{}", self.socket().display())
+    }
+
+    /// A connection that blocks.
+    pub(crate) fn connect(&self) -> ::redis::Connection {
+        ::redis::Client::open(self.unix_url()).unwrap().get_connection().unwrap()
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("redis.sock")
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        if let Some(Keeper { stop, thread }) = self.keeper.take() {
+            drop(stop);
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Any free port of this machine's loopback.
+fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// The kernel kills the server when the thread that started it ends, however it ends.
+fn command(folder: &Path, port: u16, arguments: &[&str]) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "redis-server", "--bind", "127.0.0.1", "--port", &port.to_string()]);
+    command.arg("--unixsocket").arg(folder.join("redis.sock")).arg("--dir").arg(folder);
+    command.args(["--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction"]);
+    command.args(arguments).current_dir(folder);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
+    command
+}
+
+/// Runs a command in a thread that waits until it is told to stop, or the process ended.
+fn keep(mut command: Command) -> io::Result<(u32, Keeper)> {
+    let (started, pid) = mpsc::channel();
+    let (stop, stopped) = mpsc::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => return drop(started.send(Err(error))),
+        };
+        drop(started.send(Ok(child.id())));
+        let is_kept =
+            || stopped.recv_timeout(Duration::from_millis(20)) == Err(mpsc::RecvTimeoutError::Timeout);
+        while is_kept() && is_running(&mut child) {}
+        let _ = child.kill();
+        let _ = child.wait();
+    });
+    let pid = pid.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
+    Ok((pid, Keeper { stop, thread }))
+}
+
+fn is_running(child: &mut Child) -> bool {
+    matches!(child.try_wait(), Ok(None))
+}

@@ -47,7 +47,7 @@ fn two_threads(tenant_of_thread: [usize; 2]) -> Runner {
 }
 
 fn admit_and_release(limits: &Limits, levels: &Levels, tenant: &TenantId) {
-    match limits.admit(&Demand { tenant, cost: 1, levels }) {
+    match limits.admit(&Demand::new(tenant, 1, levels)) {
         Admission::Admitted(permit) => permit.release(Outcome::Success),
         other => panic!("the limits are wider than any bench: {other:?}"),
     }
@@ -64,5 +64,5 @@ fn level(level: Level, per_second: u64, max_in_flight: u32) -> LevelPolicy {
     const BURST: u64 = 1 << 39;
     let rate = Rate::per_second(per_second).expect("a rate within the bounds");
     let bucket = BucketPolicy::new(rate, BURST).expect("2^39 times a period below 2^14 us is exact");
-    LevelPolicy { level, bucket: Some(bucket), max_in_flight: Some(max_in_flight) }
+    LevelPolicy { bucket: Some(bucket), max_in_flight: Some(max_in_flight), ..LevelPolicy::unlimited(level) }
 }

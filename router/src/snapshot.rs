@@ -122,13 +122,13 @@ impl PlanLimits {
         let named = |plan: &str, error| ReloadError::Policy { plan: plan.to_owned(), error };
         let ceiling = fleet.ceiling.bucket.as_ref().map(bucket).transpose();
         let ceiling = ceiling.map_err(|error| named("ceiling", error))?;
-        let wide =
-            LevelPolicy { level: Level::Fleet, bucket: ceiling, max_in_flight: fleet.ceiling.max_in_flight };
+        let max_in_flight = fleet.ceiling.max_in_flight;
+        let wide = LevelPolicy { bucket: ceiling, max_in_flight, ..LevelPolicy::unlimited(Level::Fleet) };
         let narrow = bucket(&plan.bucket).map_err(|error| named(plan.name.as_str(), error))?;
         let narrow = LevelPolicy {
-            level: Level::Tenant,
             bucket: Some(narrow),
             max_in_flight: Some(plan.max_in_flight),
+            ..LevelPolicy::unlimited(Level::Tenant)
         };
         let levels = Levels::new(&[wide, narrow]).map_err(|error| named(plan.name.as_str(), error))?;
         let (burst, window) = (plan.bucket.burst, plan.bucket.sustained.window_s(plan.bucket.burst));

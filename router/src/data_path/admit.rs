@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use cofferdam_limits::{Admission, Demand, Limits, Permit, Refusal};
+use cofferdam_limits::{Admission, Limits, Permit, Refusal};
 
 use super::identify::Identified;
 
@@ -28,8 +28,7 @@ pub(super) async fn admit<'v>(
     limits: &Limits,
     deadline: Instant,
 ) -> Result<Admitted<'v>, NotAdmitted<'v>> {
-    let demand =
-        Demand { tenant: &identified.tenant, cost: identified.route.cost, levels: &identified.plan.levels };
+    let demand = identified.demand();
     let decided = match limits.admit(&demand) {
         Admission::Admitted(permit) => Ok(permit),
         Admission::Refused(refusal) => Err(refusal),

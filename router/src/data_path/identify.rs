@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use cofferdam_fleet::{Route, Source, SourceKind, normal_path};
+use cofferdam_limits::Demand;
 use cofferdam_model::TenantId;
 use http::HeaderMap;
 use http::header::HOST;
@@ -17,6 +18,13 @@ pub(super) struct Identified<'v> {
     pub(super) tenant: TenantId,
     pub(super) plan: &'v PlanLimits,
     pub(super) route: &'v Route,
+}
+
+impl Identified<'_> {
+    /// What is asked of the limits.
+    pub(super) fn demand(&self) -> Demand<'_> {
+        Demand::new(&self.tenant, self.route.cost, &self.plan.levels)
+    }
 }
 
 /// Finds the tenant, its plan, and the route.

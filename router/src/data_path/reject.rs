@@ -87,10 +87,19 @@ impl Reason {
             Self::BadTenant => "bad_tenant",
             Self::TenantsDiffer => "tenants_differ",
             Self::UnknownTenant => "unknown_tenant",
+            Self::Limit(_, Limited::Store) => "store_unavailable",
             Self::Limit(Level::Tenant, Limited::Rate) => "tenant_rate",
             Self::Limit(Level::Tenant, Limited::Concurrency) => "tenant_concurrency",
+            Self::Limit(Level::Tenant, Limited::Quota) => "tenant_quota",
+            Self::Limit(Level::Tenant, Limited::Shape) => "tenant_shape",
             Self::Limit(Level::Fleet, Limited::Rate) => "fleet_rate",
             Self::Limit(Level::Fleet, Limited::Concurrency) => "fleet_concurrency",
+            Self::Limit(Level::Fleet, Limited::Quota) => "fleet_quota",
+            Self::Limit(Level::Fleet, Limited::Shape) => "fleet_shape",
+            Self::Limit(Level::Route, Limited::Rate) => "route_rate",
+            Self::Limit(Level::Route, Limited::Concurrency) => "route_concurrency",
+            Self::Limit(Level::Route, Limited::Quota) => "route_quota",
+            Self::Limit(Level::Route, Limited::Shape) => "route_shape",
             Self::Cell(CellReason::Tenant) => "cell_tenant",
             Self::Cell(CellReason::Class) => "cell_class",
             Self::Cell(CellReason::Cell) => "cell_full",
@@ -117,15 +126,7 @@ impl Reason {
             Self::BadTenant => (StatusCode::BAD_REQUEST, "The tenant id is malformed"),
             Self::TenantsDiffer => (StatusCode::BAD_REQUEST, "The request names more than one tenant"),
             Self::UnknownTenant => (StatusCode::NOT_FOUND, "The tenant is unknown"),
-            Self::Limit(Level::Tenant, Limited::Rate) => {
-                (StatusCode::TOO_MANY_REQUESTS, "Too fast for your plan")
-            }
-            Self::Limit(Level::Tenant, Limited::Concurrency) => {
-                (StatusCode::TOO_MANY_REQUESTS, "Too many at once for your plan")
-            }
-            Self::Limit(Level::Fleet, _) => {
-                (StatusCode::SERVICE_UNAVAILABLE, "The whole fleet is at its ceiling")
-            }
+            Self::Limit(level, limited) => limit(level, limited),
             Self::Cell(CellReason::Tenant) => {
                 (StatusCode::TOO_MANY_REQUESTS, "Your share of the cell is in use")
             }
@@ -153,6 +154,21 @@ impl Reason {
     }
 }
 
+/// What a tenant has used up of its own is 429; what all tenants share, and what we cannot look up, is our lack of room.
+fn limit(level: Level, limited: Limited) -> (StatusCode, &'static str) {
+    let (own, ours) = (StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE);
+    match (level, limited) {
+        (_, Limited::Store) => (ours, "The store of the limits is away"),
+        (_, Limited::Shape) => (ours, "The line of this route is full"),
+        (Level::Fleet, _) => (ours, "The whole fleet is at its ceiling"),
+        (Level::Tenant, Limited::Rate) => (own, "Too fast for your plan"),
+        (Level::Tenant, Limited::Concurrency) => (own, "Too many at once for your plan"),
+        (Level::Tenant, Limited::Quota) => (own, "Your plan's quota is used up"),
+        (Level::Route, Limited::Concurrency) => (own, "Too many at once on this route"),
+        (Level::Route, _) => (own, "Too fast on this route"),
+    }
+}
+
 impl Rejection {
     /// A rejection; our own lack of room is worth another try after a second.
     pub(crate) fn new(reason: Reason, detail: impl Into<String>) -> Self {
@@ -166,13 +182,16 @@ impl Rejection {
         let reason = Reason::Limit(refusal.level, refusal.limited);
         let (level, limited) = (refusal.level, refusal.limited);
         let (detail, wait) = match refusal.wait {
+            _ if limited == Limited::Store => {
+                ("nothing can be admitted without it".to_owned(), Some(Duration::from_secs(1)))
+            }
             Wait::Until(wait) => {
                 (format!("the {level}'s {limited} limit admits this in {} ms", wait.as_millis()), Some(wait))
             }
             Wait::Unknown => {
                 (format!("the {level}'s {limited} limit is in use"), Some(Duration::from_secs(1)))
             }
-            Wait::Never => (format!("the request costs more than the {level}'s burst"), None),
+            Wait::Never => (format!("the request costs more than the {level}'s {limited} limit holds"), None),
         };
         Self { reason, detail, retry_after: wait.map(|wait| spread(wait, jitter)) }
     }
@@ -190,7 +209,7 @@ impl Rejection {
             Problem::new(status, format!("urn:cofferdam:{}", self.reason.word()), title).detail(self.detail);
         if let Reason::Limit(_, limited) = self.reason {
             let violated = match limited {
-                Limited::Rate => "rate",
+                Limited::Rate | Limited::Quota | Limited::Shape | Limited::Store => limited.as_str(),
                 Limited::Concurrency => "conc",
             };
             problem = problem.member("violated-policies", vec![violated]);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use cofferdam_fleet::ClassIndex;
 use cofferdam_limits::{Limits, Permit, Wait};
-use cofferdam_model::{CellIndex, Level, headers};
+use cofferdam_model::{CellIndex, headers};
 use cofferdam_proxy::fields;
 use cofferdam_proxy::grpc;
 use cofferdam_proxy::guard::{End, Guarded, OnEnd};
@@ -92,10 +92,8 @@ impl Closing<'_> {
     ) -> Response<Reply> {
         let held = self.hold(None, identified.route.class, rejection.reason.outcome());
         let mut response = self.own_answer(rejection, InFlight(Some(held)));
-        if let Some(policy) = identified.plan.levels.get(Level::Tenant) {
-            let standing = limits.look(&identified.tenant, policy);
-            limit_fields::set(response.headers_mut(), identified.plan, &standing, None);
-        }
+        let standing = limits.standing(&identified.demand());
+        limit_fields::set(response.headers_mut(), identified.plan, &standing, None);
         response
     }
 
@@ -123,7 +121,7 @@ impl Closing<'_> {
     pub(super) fn release(self, forwarded: Forwarded<'_>) -> Response<Reply> {
         let Forwarded { admitted, reached, answer } = forwarded;
         let (plan, class) = (admitted.identified.plan, admitted.identified.route.class);
-        let standing = *admitted.permit.standing();
+        let standing = admitted.permit.standing().clone();
         let permit = Some((admitted.permit, reached));
         let mut response = match answer {
             Ok(Answer { response, on_cell, cell }) => {

@@ -1,16 +1,16 @@
-//! The time in whole microseconds, from a clock that a test can hold in its hand. It knows no date.
+//! The time in whole microseconds, from a clock that a test can hold in its hand. It knows no calendar.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Microseconds since some start: the process's monotonic clock, or a test's.
+/// Microseconds since 1970, which quotas count their windows by: the process's monotonic clock, or a test's.
 #[derive(Debug, Clone)]
 pub struct Clock(Source);
 
 #[derive(Debug, Clone)]
 enum Source {
-    Monotonic(Instant),
+    Monotonic { start: Instant, start_us: u64 },
     Manual(ManualClock),
 }
 
@@ -19,17 +19,20 @@ enum Source {
 pub struct ManualClock(Arc<AtomicU64>);
 
 impl Clock {
-    /// The real clock, counted from now. It never goes back.
+    /// The real clock: the time of day as it is now, counted on from here. It never goes back, and a time of day that is
+    /// set anew changes nothing about it.
     pub fn monotonic() -> Self {
-        Self(Source::Monotonic(Instant::now()))
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let start_us = u64::try_from(since_1970.as_micros()).unwrap_or(0);
+        Self(Source::Monotonic { start: Instant::now(), start_us })
     }
 
-    /// Microseconds since the clock's start.
+    /// Microseconds since 1970.
     pub fn now_us(&self) -> u64 {
         match &self.0 {
-            Source::Monotonic(start) => {
+            Source::Monotonic { start, start_us } => {
                 let elapsed = start.elapsed();
-                elapsed.as_secs() * 1_000_000 + u64::from(elapsed.subsec_micros())
+                start_us + elapsed.as_secs() * 1_000_000 + u64::from(elapsed.subsec_micros())
             }
             Source::Manual(clock) => clock.now_us(),
         }

@@ -1,5 +1,5 @@
-//! The engine: one for a process, shared by all its workers. It asks the store, waits no longer than its budget, and
-//! decides by itself where the store cannot. It holds no state of any limit.
+//! The engine: one for a process, shared by all its workers. It asks the store, waits no longer than its budget, and has the
+//! store fall back where it cannot be asked. It holds no state of any limit.
 
 use std::fmt;
 use std::pin::Pin;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use cofferdam_model::{Level, Limited, TenantId};
+use cofferdam_model::{Level, TenantId};
 
 use crate::metrics::Counters;
 use crate::{
-    Answer, Asking, Decision, Demand, Embedded, LevelPolicy, LimitStore, Metrics, Permit, Refusal, Standing,
-    Wait,
+    Answer, Asking, Decision, Demand, Embedded, LevelPolicy, LimitStore, Metrics, Permit, Refusal, RouteKey,
+    Standing, Wait,
 };
 
 /// How long a request waits for the store, unless the engine is told otherwise.
@@ -24,7 +24,6 @@ pub struct Limits(Arc<Engine>);
 
 struct Engine {
     store: Arc<dyn LimitStore>,
-    fallback: Arc<Embedded>,
     budget: Duration,
     counters: Counters,
 }
@@ -46,16 +45,15 @@ pub enum Admission {
 pub struct PendingAdmission(Pin<Box<dyn Future<Output = Result<Permit, Refusal>> + Send>>);
 
 impl Limits {
-    /// An engine over `store`. A question that has no answer within `budget`, or an error for one, is decided by
-    /// `fallback`, under the same policies.
-    pub fn new(store: Arc<dyn LimitStore>, fallback: Arc<Embedded>, budget: Duration) -> Self {
-        Self(Arc::new(Engine { store, fallback, budget, counters: Counters::default() }))
+    /// An engine over `store`. A question that has no answer within `budget`, or an error for one, is decided by what the
+    /// store falls back to.
+    pub fn new(store: Arc<dyn LimitStore>, budget: Duration) -> Self {
+        Self(Arc::new(Engine { store, budget, counters: Counters::default() }))
     }
 
     /// An engine whose whole truth is in this process: nothing is ever pending.
     pub fn embedded(store: Embedded) -> Self {
-        let store = Arc::new(store);
-        Self::new(store.clone(), store, DEFAULT_BUDGET)
+        Self::new(Arc::new(store), DEFAULT_BUDGET)
     }
 
     /// Takes all of `demand`'s levels, or none. It never waits: what cannot be decided from memory is pending.
@@ -67,7 +65,7 @@ impl Limits {
         let mut admission = Admission::Admitted(Permit::empty());
         if let Admission::Admitted(permit) = &mut admission {
             match self.0.store.admit(demand, permit.grant_mut()) {
-                Answer::Admitted => {}
+                Answer::Admitted => self.0.counters.passed(permit.grant_mut().shadowed()),
                 Answer::Refused(refusal) => admission = Admission::Refused(self.0.counters.refused(refusal)),
                 Answer::Ask(asking) => admission = Admission::Pending(self.pend(asking, demand)),
             }
@@ -75,14 +73,20 @@ impl Limits {
         admission
     }
 
-    /// Where `tenant` stands at `policy`'s level, as far as memory knows.
-    pub fn look(&self, tenant: &TenantId, policy: &LevelPolicy) -> Standing {
-        self.0.store.look(tenant, policy)
+    /// Where `policy`'s level stands for `tenant`, on `route` if it is the route level, as far as memory knows.
+    pub fn look(&self, tenant: &TenantId, route: RouteKey, policy: &LevelPolicy) -> Standing {
+        self.0.store.look(tenant, route, policy)
+    }
+
+    /// Where the tenant of `demand` stands before it, as far as memory knows; a demand without a tenant level has the
+    /// default.
+    pub fn standing(&self, demand: &Demand<'_>) -> Standing {
+        self.0.standing(demand)
     }
 
     /// How many requests of `tenant` are in flight, as far as memory knows.
     pub fn in_flight(&self, tenant: &TenantId) -> u32 {
-        self.look(tenant, &LevelPolicy::unlimited(Level::Tenant)).in_flight
+        self.look(tenant, RouteKey::default(), &LevelPolicy::unlimited(Level::Tenant)).in_flight
     }
 
     /// The counters as they are now.
@@ -92,16 +96,19 @@ impl Limits {
 
     fn pend(&self, asking: Asking, demand: &Demand<'_>) -> PendingAdmission {
         let engine = Arc::clone(&self.0);
-        let (tenant, cost, levels) = (*demand.tenant, demand.cost, *demand.levels);
+        let demand = demand.owned();
         PendingAdmission(Box::pin(async move {
             let counters = &engine.counters;
             match tokio::time::timeout(engine.budget, asking).await {
-                Ok(Ok(Decision::Admitted(grant))) => return Ok(Permit::new(grant)),
+                Ok(Ok(Decision::Admitted(grant))) => {
+                    counters.passed(grant.shadowed());
+                    return Ok(Permit::new(grant));
+                }
                 Ok(Ok(Decision::Refused(refusal))) => return Err(counters.refused(refusal)),
                 Ok(Err(_)) => counters.store_errors.add_one(),
                 Err(_) => counters.store_timeouts.add_one(),
             }
-            engine.fall_back(&Demand { tenant: &tenant, cost, levels: &levels })
+            engine.fall_back(&demand.lend())
         }))
     }
 }
@@ -109,18 +116,27 @@ impl Limits {
 impl Engine {
     /// A cost above a level's capacity can never pass; no state is touched, so that it leaves no key.
     fn refuse_for_good(&self, demand: &Demand<'_>) -> Option<Refusal> {
-        let levels = demand.levels.as_slice();
-        let level = levels.iter().rev().find(|policy| !policy.could_pass(demand.cost))?.level;
-        let tenant = demand.levels.get(Level::Tenant);
-        let standing = tenant.map(|policy| self.store.look(demand.tenant, policy)).unwrap_or_default();
-        Some(Refusal { level, limited: Limited::Rate, wait: Wait::Never, standing })
+        let mut binding = demand.levels.as_slice().iter().rev().filter(|policy| !policy.shadow);
+        let never = |policy: &LevelPolicy| Some((policy.level, demand.could_pass(policy).err()?));
+        let (level, limited) = binding.find_map(never)?;
+        Some(Refusal { level, limited, wait: Wait::Never, standing: self.standing(demand) })
+    }
+
+    fn standing(&self, demand: &Demand<'_>) -> Standing {
+        let look = |policy| self.store.look(demand.tenant, demand.route, policy);
+        let mut standing = demand.levels.get(Level::Tenant).map(look).unwrap_or_default();
+        if let Some(bucket) = demand.levels.route().and_then(|policy| look(policy).bucket) {
+            standing.beside_mut().route = Some(bucket);
+        }
+        standing
     }
 
     /// Decides a demand that the store could not decide.
     fn fall_back(&self, demand: &Demand<'_>) -> Result<Permit, Refusal> {
         let mut permit = Permit::empty();
-        match self.fallback.decide(demand, permit.grant_mut()) {
+        match self.store.fall_back(demand, permit.grant_mut()) {
             Ok(()) => {
+                self.counters.passed(permit.grant_mut().shadowed());
                 self.counters.fallback_admitted.add_one();
                 Ok(permit)
             }

@@ -1,4 +1,5 @@
-//! Fleet-wide limits: how fast (a token bucket) and how many at once (permits), level by level.
+//! Fleet-wide limits: how fast (a token bucket), how many at once (permits), how much in a day or a month (sliding
+//! windows) and how evenly (a shape), level by level.
 //!
 //! A request brings a [`Demand`]: whose it is, what it costs, and the [`Levels`] that it must pass, from wide to narrow.
 //! [`Limits::admit`] answers at once from memory, or with a [`PendingAdmission`] where the store has to be asked. All
@@ -20,6 +21,7 @@
 //! The crate knows no HTTP and no fleet file: callers bring policies, and turn refusals into answers.
 
 mod clock;
+mod demand;
 mod embedded;
 mod engine;
 mod metrics;
@@ -31,11 +33,15 @@ mod standing;
 mod store;
 
 pub use clock::{Clock, ManualClock};
+pub use demand::{Demand, OwnedDemand, RouteKey};
 pub use embedded::{DEFAULT_TENANTS, Embedded};
 pub use engine::{Admission, DEFAULT_BUDGET, Limits, PendingAdmission};
 pub use metrics::{Metrics, StoreMetrics};
-pub use permit::{Grant, Held, Outcome, Permit};
-pub use policy::{BucketPolicy, Demand, LevelPolicy, Levels, MAX_LEVELS, PolicyError};
+pub use permit::{Grant, Held, Outcome, Paid, Permit};
+pub use policy::{
+    BucketPolicy, LevelPolicy, Levels, MAX_LEVELS, MAX_WINDOW_S, MAX_WINDOWS, PolicyError, ShapePolicy,
+    WindowPolicy, Windows, max_quota,
+};
 pub use refusal::{Refusal, Wait};
-pub use standing::{BucketStanding, Standing};
+pub use standing::{Beside, BucketStanding, Standing, WindowStanding};
 pub use store::{Answer, Asking, Decision, LimitStore, StoreError};

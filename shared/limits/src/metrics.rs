@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cofferdam_model::{Level, Limited};
 
 use crate::Refusal;
+use crate::permit::Shadowed;
 
 const N_LEVELS: usize = Level::ALL.len();
 const N_LIMITED: usize = Limited::ALL.len();
@@ -13,7 +14,8 @@ const N_LIMITED: usize = Limited::ALL.len();
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Metrics {
     refused: [[u64; N_LIMITED]; N_LEVELS],
-    /// Demands that the fallback admitted, because the store failed or was late.
+    shadowed: [[u64; N_LIMITED]; N_LEVELS],
+    /// Demands that were admitted without the store, because it failed or was late.
     pub fallback_admitted: u64,
     /// Questions that the store answered with an error.
     pub store_errors: u64,
@@ -34,6 +36,8 @@ pub struct StoreMetrics {
     pub tenants: usize,
     /// The most that there can be.
     pub tenants_max: usize,
+    /// Tenants with a state of their own on a route that has a limit; there can be as many.
+    pub on_routes: usize,
     /// Times that an idle tenant was forgotten to make room.
     pub evicted: u64,
     /// Times that a demand had to share a state, because there was no room.
@@ -41,9 +45,14 @@ pub struct StoreMetrics {
 }
 
 impl Metrics {
-    /// Demands that `level` refused because of `limited`, by the store or the fallback.
+    /// Demands that `level` refused because of `limited`, by the store or without it.
     pub fn refused(&self, level: Level, limited: Limited) -> u64 {
         self.refused[level as usize][limited as usize]
+    }
+
+    /// Demands that `level` would have refused because of `limited`, and let pass, since it is a shadow.
+    pub fn shadowed(&self, level: Level, limited: Limited) -> u64 {
+        self.shadowed[level as usize][limited as usize]
     }
 }
 
@@ -51,6 +60,7 @@ impl Metrics {
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     refused: [[Counter; N_LIMITED]; N_LEVELS],
+    shadowed: [[Counter; N_LIMITED]; N_LEVELS],
     pub(crate) fallback_admitted: Counter,
     pub(crate) store_errors: Counter,
     pub(crate) store_timeouts: Counter,
@@ -77,9 +87,30 @@ impl Counters {
         refusal
     }
 
+    /// Counts what passed a shadow.
+    #[inline]
+    pub(crate) fn passed(&self, shadowed: Shadowed) {
+        if !shadowed.is_empty() {
+            self.count_shadowed(shadowed);
+        }
+    }
+
+    #[cold]
+    fn count_shadowed(&self, shadowed: Shadowed) {
+        for level in Level::ALL {
+            for limited in Limited::ALL.into_iter().filter(|limited| shadowed.has(level, *limited)) {
+                self.shadowed[level as usize][limited as usize].add_one();
+            }
+        }
+    }
+
     pub(crate) fn snapshot(&self, store: StoreMetrics) -> Metrics {
+        let values = |counters: &[[Counter; N_LIMITED]; N_LEVELS]| {
+            counters.each_ref().map(|level| level.each_ref().map(Counter::get))
+        };
         Metrics {
-            refused: self.refused.each_ref().map(|level| level.each_ref().map(Counter::get)),
+            refused: values(&self.refused),
+            shadowed: values(&self.shadowed),
             fallback_admitted: self.fallback_admitted.get(),
             store_errors: self.store_errors.get(),
             store_timeouts: self.store_timeouts.get(),

@@ -8,11 +8,11 @@ use crate::Standing;
 
 /// Why a demand was refused. Where several levels refuse, it is the strictest: never, then the longest known wait,
 /// then a wait that nobody knows; among equals the narrowest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The level that refused.
     pub level: Level,
-    /// Which of its two limits.
+    /// Which of its limits.
     pub limited: Limited,
     /// When to come back.
     pub wait: Wait,
@@ -25,10 +25,18 @@ pub struct Refusal {
 pub enum Wait {
     /// After this time, exact to the microsecond and never short of it.
     Until(Duration),
-    /// When somebody gives a permit back: nobody knows.
+    /// When somebody gives a permit back, or the store is there again: nobody knows.
     Unknown,
-    /// Never: the cost exceeds the bucket's capacity.
+    /// Never: the cost exceeds the bucket's capacity, or a quota.
     Never,
+}
+
+impl Refusal {
+    /// The refusal of a demand that is not decided at all, since the store is away and the demand is
+    /// [`cofferdam_model::OnStoreFailure::Closed`].
+    pub fn store_away(standing: Standing) -> Self {
+        Self { level: Level::Fleet, limited: Limited::Store, wait: Wait::Unknown, standing }
+    }
 }
 
 impl Wait {

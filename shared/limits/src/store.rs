@@ -1,11 +1,11 @@
 //! `LimitStore`: where the state of the limits lives. The engine knows nothing else about a store, and a store knows
-//! nothing of budgets and fallbacks.
+//! nothing of budgets.
 
 use std::pin::Pin;
 
 use cofferdam_model::TenantId;
 
-use crate::{Demand, Grant, LevelPolicy, Refusal, Standing, StoreMetrics};
+use crate::{Demand, Grant, LevelPolicy, Refusal, RouteKey, Standing, StoreMetrics};
 
 /// The state of every level and key. All levels of a demand are taken or none, and a denial changes nothing.
 pub trait LimitStore: Send + Sync {
@@ -13,8 +13,13 @@ pub trait LimitStore: Send + Sync {
     /// empty, and stays so unless the demand is admitted.
     fn admit(&self, demand: &Demand<'_>, grant: &mut Grant) -> Answer;
 
-    /// Where `policy`'s level of `tenant` stands, as far as memory knows. Changes nothing and makes no key.
-    fn look(&self, tenant: &TenantId, policy: &LevelPolicy) -> Standing;
+    /// Decides without the store, which was late or answered with an error, as `demand.on_store_failure` says. It is
+    /// never taken for "limit exceeded". What is taken is put into `grant`, as by [`LimitStore::admit`].
+    fn fall_back(&self, demand: &Demand<'_>, grant: &mut Grant) -> Result<(), Refusal>;
+
+    /// Where `policy`'s level stands for `tenant`, on `route` if it is the route level, as far as memory knows. Changes
+    /// nothing and makes no key.
+    fn look(&self, tenant: &TenantId, route: RouteKey, policy: &LevelPolicy) -> Standing;
 
     /// What it holds, and how full its table of tenants is.
     fn metrics(&self) -> StoreMetrics;

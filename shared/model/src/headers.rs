@@ -23,6 +23,9 @@ pub const DIGEST: HeaderName = HeaderName::from_static("cofferdam-digest");
 pub const REFUSED: HeaderName = HeaderName::from_static("cofferdam-refused");
 /// On an agent's 502: `lost` where its backend may have worked on a request whose answer never came.
 pub const FAULT: HeaderName = HeaderName::from_static("cofferdam-fault");
+/// On a backend's answer: what the request really cost, in tokens. An agent lets it pass; a router takes it on routes that
+/// settle, and never lets it reach a client.
+pub const COST: HeaderName = HeaderName::from_static("cofferdam-cost");
 /// ORCA's load report, on every answer of an agent.
 pub const LOAD: HeaderName = HeaderName::from_static("endpoint-load-metrics");
 

@@ -4,6 +4,7 @@
 
 mod cell;
 mod class;
+mod failure;
 pub mod headers;
 mod hop;
 mod rate;
@@ -15,6 +16,7 @@ mod weight;
 
 pub use cell::{CellId, CellIndex, NameError, Shard, ZoneId};
 pub use class::{ClassName, PlanName};
+pub use failure::{OnStoreFailure, OnStoreFailureError};
 pub use hop::{Hop, HopError};
 pub use rate::{Count, Rate, RateError};
 pub use refusal::{CellReason, Level, Limited};

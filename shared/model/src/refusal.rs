@@ -9,15 +9,23 @@ pub enum Level {
     Fleet,
     /// The tenant's plan.
     Tenant,
+    /// The tenant's own on one route, and the route's shape, which all tenants share.
+    Route,
 }
 
-/// Which of a level's two limits refused.
+/// What a level refused by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Limited {
     /// How fast: the token bucket.
     Rate,
     /// How many at once: the permits.
     Concurrency,
+    /// How many in a day or a month: the sliding windows.
+    Quota,
+    /// The line of a route that is let through evenly has no room: the route's affair, not the tenant's.
+    Shape,
+    /// Nothing was exceeded: the store is away, and the policy is to refuse then.
+    Store,
 }
 
 /// Why an agent refused. Only [`CellReason::Cell`] may move a request to the other cell of its shard.
@@ -33,26 +41,30 @@ pub enum CellReason {
 
 impl Level {
     /// Every level, wide to narrow.
-    pub const ALL: [Self; 2] = [Self::Fleet, Self::Tenant];
+    pub const ALL: [Self; 3] = [Self::Fleet, Self::Tenant, Self::Route];
 
     /// The level's word in metrics and answers.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Fleet => "fleet",
             Self::Tenant => "tenant",
+            Self::Route => "route",
         }
     }
 }
 
 impl Limited {
-    /// Both kinds of limit.
-    pub const ALL: [Self; 2] = [Self::Rate, Self::Concurrency];
+    /// Every kind.
+    pub const ALL: [Self; 5] = [Self::Rate, Self::Concurrency, Self::Quota, Self::Shape, Self::Store];
 
     /// The limit's word in metrics and answers.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Rate => "rate",
             Self::Concurrency => "concurrency",
+            Self::Quota => "quota",
+            Self::Shape => "shape",
+            Self::Store => "store",
         }
     }
 }

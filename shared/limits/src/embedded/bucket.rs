@@ -8,15 +8,15 @@ use crate::BucketPolicy;
 pub(super) struct Bucket {
     // What it was written under: it is the same as no bucket once it is full by this.
     policy: BucketPolicy,
-    // In 1/P tokens. Invariant: at most the policy's full level.
-    level: u64,
+    // In 1/P tokens. Invariant: at most the policy's full level; below zero by as much at most, where costs were settled.
+    level: i64,
     // Nothing flows in before this time, which lies ahead where the clock went back.
     at_us: u64,
 }
 
 impl Bucket {
     /// A bucket of `policy` that holds `level` 1/P tokens at `at_us`.
-    pub(super) fn new(policy: BucketPolicy, level: u64, at_us: u64) -> Self {
+    pub(super) fn new(policy: BucketPolicy, level: i64, at_us: u64) -> Self {
         Self { policy, level: level.min(policy.full()), at_us }
     }
 
@@ -36,7 +36,7 @@ impl Bucket {
         }
         let level = convert(self.level, self.policy.rate().period_us(), policy.rate().period_us());
         let inflow = policy.inflow(now_us.saturating_sub(self.at_us));
-        let level = level.saturating_add(inflow).min(policy.full());
+        let level = level.saturating_add(inflow).min(policy.full()).max(-policy.full());
         Reading { level, ahead_us: self.ahead_us(policy, now_us) }
     }
 
@@ -59,13 +59,21 @@ impl Bucket {
     pub(super) fn refund(&mut self, tokens: u64) {
         self.level = self.level.saturating_add(self.policy.units(tokens)).min(self.policy.full());
     }
+
+    /// Charges `tokens` that were spent beyond what was taken, down to one burst below zero. What has flowed in until now
+    /// counts as far as it fits, and no further: the stored level alone would not say.
+    pub(super) fn charge(&mut self, tokens: u64, now_us: u64) {
+        let Reading { level, ahead_us } = self.read(self.policy, now_us);
+        self.level = level.saturating_sub(self.policy.units(tokens)).max(-self.policy.full());
+        self.at_us = now_us + ahead_us;
+    }
 }
 
 /// `units` of 1/`from` tokens in 1/`to` tokens, rounded down, so that a change of policy never adds anything.
-fn convert(units: u64, from: u64, to: u64) -> u64 {
+fn convert(units: i64, from: u64, to: u64) -> i64 {
     if from == to {
         return units;
     }
-    let converted = u128::from(units) * u128::from(to) / u128::from(from);
-    u64::try_from(converted).unwrap_or(u64::MAX)
+    let converted = (i128::from(units) * i128::from(to)).div_euclid(i128::from(from));
+    i64::try_from(converted).unwrap_or(if units < 0 { i64::MIN } else { i64::MAX })
 }

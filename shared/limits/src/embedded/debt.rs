@@ -47,15 +47,16 @@ impl Debt {
     /// What a bucket of `policy` that owes all of this has left at `now_us`, to which this was brought by
     /// [`Debt::at`].
     pub(super) fn read(&self, policy: BucketPolicy, now_us: u64) -> Reading {
-        let left = u128::from(policy.full()).saturating_sub(self.owed_in(policy));
-        // At most a full level, which is at most 2^53.
-        Reading { level: left as u64, ahead_us: self.at_us.saturating_sub(now_us) }
+        let full = policy.full();
+        // A level is never further below zero than a full one is above it: at most 2^53.
+        let left = full.saturating_sub(i64::try_from(self.owed_in(policy)).unwrap_or(i64::MAX));
+        Reading { level: left.max(-full), ahead_us: self.at_us.saturating_sub(now_us) }
     }
 
     /// The time until such a bucket would cover `cost`.
     pub(super) fn until(&self, policy: BucketPolicy, cost: u32, now_us: u64) -> Duration {
         let may_owe = policy.full().saturating_sub(policy.units(u64::from(cost)));
-        let may_owe = u128::from(may_owe) * u128::from(self.slowest.period_us());
+        let may_owe = u128::try_from(may_owe).unwrap_or(0) * u128::from(self.slowest.period_us());
         let too_much = self.owed.saturating_sub(may_owe / u128::from(policy.rate().period_us()));
         let us = too_much.div_ceil(u128::from(self.slowest.tokens()));
         let ahead_us = u128::from(self.at_us.saturating_sub(now_us));
@@ -65,6 +66,12 @@ impl Debt {
     /// Takes `cost` tokens.
     pub(super) fn spend(&mut self, cost: u32) {
         self.owed += self.units(u64::from(cost));
+    }
+
+    /// Charges `tokens` that were spent beyond what was taken, until a bucket of `policy` would be one burst below zero.
+    pub(super) fn charge(&mut self, tokens: u64, policy: BucketPolicy) {
+        let most = self.units(2 * policy.capacity());
+        self.owed = (self.owed + self.units(tokens)).min(most.max(self.owed));
     }
 
     /// Puts `tokens` back that were taken.
@@ -106,7 +113,7 @@ mod tests {
         let mut debt = Debt::none(slow, 0);
         debt.spend(10);
         let debt = debt.at(fast, 200_000);
-        assert_eq!(debt.read(fast, 200_000).level / fast.rate().period_us(), 11);
+        assert_eq!(debt.read(fast, 200_000).level, fast.units(11));
         assert_eq!(debt.until(slow, 10, 200_000), Duration::from_micros(1_800_000));
         assert_eq!(debt.until(fast, 20, 200_000), Duration::from_micros(1_800_000));
         let back = debt.at(fast, 2_000_000);

@@ -87,12 +87,30 @@ impl Meter {
         }
     }
 
-    /// Puts `tokens` back that were taken.
-    pub(super) fn refund(&mut self, tokens: u64) {
-        match self {
-            Self::Full | Self::Shared(None) => {}
-            Self::Own(bucket) => bucket.refund(tokens),
-            Self::Shared(Some(debt)) => debt.refund(tokens),
+    /// Remembers `policy` where there is nothing to remember, so that a charge finds a bucket. Full, it is the same as none.
+    #[inline]
+    pub(super) fn know(&mut self, policy: BucketPolicy, now_us: u64) {
+        if matches!(self, Self::Full) {
+            *self = Self::Own(Bucket::new(policy, policy.full(), now_us));
+        }
+    }
+
+    /// Puts `tokens` back that were taken; charges them, where they are below zero. A level that has no bucket any more has
+    /// nothing to charge.
+    #[cold]
+    pub(super) fn correct(&mut self, tokens: i64, policy: Option<BucketPolicy>, now_us: u64) {
+        let (charged, tokens) = (tokens < 0, tokens.unsigned_abs());
+        match (self, policy) {
+            (Self::Own(bucket), _) if charged => bucket.charge(tokens, now_us),
+            (Self::Own(bucket), _) => bucket.refund(tokens),
+            (Self::Shared(debt), Some(policy)) if charged => {
+                let mut owed =
+                    debt.as_ref().map_or(Debt::none(policy, now_us), |debt| debt.at(policy, now_us));
+                owed.charge(tokens, policy);
+                *debt = Some(Box::new(owed));
+            }
+            (Self::Shared(Some(debt)), _) if !charged => debt.refund(tokens),
+            _ => {}
         }
     }
 }

@@ -1,9 +1,9 @@
-//! The table of tenants: bounded, sharded, and forgetting whoever is idle when room is needed. It knows no policy.
+//! A table of keys: bounded, sharded, and forgetting whoever is idle when room is needed. It knows no policy. Tenants are one
+//! table, and tenants on routes another.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cofferdam_model::TenantId;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use parking_lot::Mutex;
@@ -20,10 +20,10 @@ const MAX_SHARED: usize = 256;
 /// Places that are looked at for somebody to forget, for each tenant that needs room.
 const N_EVICTION_LOOKS: usize = 32;
 
-/// The states of the tenants that were here lately.
-pub(super) struct Table {
+/// The states of those that were here lately, by `N`: a tenant, or a tenant on a route.
+pub(super) struct Table<N> {
     hasher: RandomState,
-    shards: Box<[CacheLine<Mutex<Shard>>]>,
+    shards: Box<[CacheLine<Mutex<Shard<N>>>]>,
     max_in_shard: usize,
     shared: Box<[Mutex<Key>]>,
     evicted: AtomicU64,
@@ -34,25 +34,24 @@ pub(super) struct Table {
 #[repr(align(64))]
 struct CacheLine<T>(T);
 
-#[derive(Default)]
-struct Shard {
-    entries: HashTable<Entry>,
+struct Shard<N> {
+    entries: HashTable<Entry<N>>,
     // Where the next search for an idle tenant starts, so that every tenant gets its turn.
     hand: usize,
 }
 
-struct Entry {
-    tenant: TenantId,
+struct Entry<N> {
+    name: N,
     key: Key,
 }
 
-impl Table {
+impl<N: Copy + Eq + Hash> Table<N> {
     /// A table with room for `n_tenants`, and at least for one.
     pub(super) fn new(n_tenants: usize) -> Self {
         let n_shards = 1 << (n_tenants / MIN_SHARD).clamp(1, MAX_SHARDS).ilog2();
         Self {
             hasher: RandomState::default(),
-            shards: (0..n_shards).map(|_| CacheLine(Mutex::default())).collect(),
+            shards: (0..n_shards).map(|_| CacheLine(Mutex::new(Shard::empty()))).collect(),
             max_in_shard: (n_tenants / n_shards).max(1),
             shared: (0..n_tenants.clamp(1, MAX_SHARED)).map(|_| Mutex::new(Key::shared())).collect(),
             evicted: AtomicU64::new(0),
@@ -60,39 +59,39 @@ impl Table {
         }
     }
 
-    /// Runs `act` on the key of `tenant`, locked; the key is made if there is none and room, shared if there is no room.
+    /// Runs `act` on the key of `name`, locked; the key is made if there is none and room, shared if there is no room.
     pub(super) fn with_key<R>(
         &self,
-        tenant: &TenantId,
+        name: &N,
         policy: &LevelPolicy,
         now_us: u64,
         act: impl FnOnce(&mut Key) -> R,
     ) -> R {
-        let hash = self.hasher.hash_one(tenant);
+        let hash = self.hasher.hash_one(name);
         let mut shard = self.shard(hash).lock();
-        if let Some(key) = shard.get(hash, tenant) {
+        if let Some(key) = shard.get(hash, name) {
             return act(key);
         }
         // The shard stays locked while the shared key is used, so that the tenant does not get a key of its own meanwhile.
         let mut shared = self.shared(hash).lock();
         match self.make_room(&mut shard, now_us) {
-            true => act(self.insert(&mut shard, hash, tenant, Key::after(&mut shared, policy, now_us))),
+            true => act(self.insert(&mut shard, hash, name, Key::after(&mut shared, policy, now_us))),
             false => act(&mut shared),
         }
     }
 
-    /// Where `tenant` stands under `policy`. Makes no key.
-    pub(super) fn look(&self, tenant: &TenantId, policy: &LevelPolicy, now_us: u64) -> Standing {
-        let hash = self.hasher.hash_one(tenant);
+    /// Where `name` stands under `policy`. Makes no key.
+    pub(super) fn look(&self, name: &N, policy: &LevelPolicy, now_us: u64) -> Standing {
+        let hash = self.hasher.hash_one(name);
         let mut shard = self.shard(hash).lock();
-        match shard.get(hash, tenant) {
+        match shard.get(hash, name) {
             Some(key) => key.standing(policy, now_us),
             None => self.shared(hash).lock().standing(policy, now_us),
         }
     }
 
     #[cold]
-    fn make_room(&self, shard: &mut Shard, now_us: u64) -> bool {
+    fn make_room(&self, shard: &mut Shard<N>, now_us: u64) -> bool {
         if shard.entries.len() < self.max_in_shard {
             return true;
         }
@@ -103,9 +102,9 @@ impl Table {
     }
 
     #[cold]
-    fn insert<'a>(&self, shard: &'a mut Shard, hash: u64, tenant: &TenantId, key: Key) -> &'a mut Key {
-        let entry = Entry { tenant: *tenant, key };
-        let rehash = |entry: &Entry| self.hasher.hash_one(entry.tenant);
+    fn insert<'a>(&self, shard: &'a mut Shard<N>, hash: u64, name: &N, key: Key) -> &'a mut Key {
+        let entry = Entry { name: *name, key };
+        let rehash = |entry: &Entry<N>| self.hasher.hash_one(entry.name);
         &mut shard.entries.insert_unique(hash, entry, rehash).into_mut().key
     }
 
@@ -121,7 +120,7 @@ impl Table {
 
     /// The shards' numbers come from bits that the shards' own tables use last. There is a power of two of them: a division
     /// here would be seen in what an admission costs.
-    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+    fn shard(&self, hash: u64) -> &Mutex<Shard<N>> {
         &self.shards[(hash >> 40) as usize & (self.shards.len() - 1)].0
     }
 
@@ -130,9 +129,13 @@ impl Table {
     }
 }
 
-impl Shard {
-    fn get(&mut self, hash: u64, tenant: &TenantId) -> Option<&mut Key> {
-        self.entries.find_mut(hash, |entry| entry.tenant == *tenant).map(|entry| &mut entry.key)
+impl<N: Copy + Eq + Hash> Shard<N> {
+    fn empty() -> Self {
+        Self { entries: HashTable::new(), hand: 0 }
+    }
+
+    fn get(&mut self, hash: u64, name: &N) -> Option<&mut Key> {
+        self.entries.find_mut(hash, |entry| entry.name == *name).map(|entry| &mut entry.key)
     }
 
     /// Forgets one idle tenant, if one is near the hand.

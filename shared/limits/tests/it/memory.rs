@@ -18,7 +18,7 @@ fn engine(n_tenants: usize) -> (Limits, ManualClock) {
 }
 
 fn admit(limits: &Limits, tenant: &str, cost: u32, levels: &Levels) -> Option<Permit> {
-    match limits.admit(&Demand { tenant: &id(tenant), cost, levels }) {
+    match limits.admit(&Demand::new(&id(tenant), cost, levels)) {
         Admission::Admitted(permit) => Some(permit),
         Admission::Refused(_) => None,
         Admission::Pending(_) => panic!("the embedded store decides at once"),

@@ -1,4 +1,4 @@
-//! What the engine does where the store has to be asked: the budget, the fallback, and that nothing leaks. The runtime's
+//! What the engine does where the store has to be asked: the budget, the way without it, and that nothing leaks. The runtime's
 //! clock is paused: it jumps as soon as there is nothing left to do but wait.
 
 use std::future::poll_fn;
@@ -11,19 +11,27 @@ use crate::contract::{START_US, id, levels, paced, runtime};
 use crate::stores::Asked;
 use cofferdam_limits::{
     Admission, Answer, DEFAULT_BUDGET, Demand, Embedded, Grant, LevelPolicy, Levels, LimitStore, Limits,
-    ManualClock, Outcome, PendingAdmission, Standing, StoreError, StoreMetrics,
+    ManualClock, Outcome, PendingAdmission, Refusal, RouteKey, Standing, StoreError, StoreMetrics, Wait,
 };
-use cofferdam_model::{Level, Limited, TenantId};
+use cofferdam_model::{Level, Limited, OnStoreFailure, TenantId};
 
-/// Never decides: it is gone.
-struct Gone;
+/// Never decides: it is gone, and falls back to a store of this process, unless the demand says otherwise.
+struct Gone(Embedded);
 
 impl LimitStore for Gone {
     fn admit(&self, _: &Demand<'_>, _: &mut Grant) -> Answer {
         Answer::Ask(Box::pin(async { Err(StoreError::Gone) }))
     }
 
-    fn look(&self, _: &TenantId, _: &LevelPolicy) -> Standing {
+    fn fall_back(&self, demand: &Demand<'_>, grant: &mut Grant) -> Result<(), Refusal> {
+        match demand.on_store_failure {
+            OnStoreFailure::Local => self.0.fall_back(demand, grant),
+            OnStoreFailure::Open => Ok(()),
+            OnStoreFailure::Closed => Err(Refusal::store_away(Standing::default())),
+        }
+    }
+
+    fn look(&self, _: &TenantId, _: RouteKey, _: &LevelPolicy) -> Standing {
         Standing::default()
     }
 
@@ -32,9 +40,8 @@ impl LimitStore for Gone {
     }
 }
 
-fn engine(store: Arc<dyn LimitStore>, budget: Duration) -> Limits {
-    let fallback = Embedded::new(ManualClock::at(START_US).into());
-    Limits::new(store, Arc::new(fallback), budget)
+fn gone() -> Arc<Gone> {
+    Arc::new(Gone(Embedded::new(ManualClock::at(START_US).into())))
 }
 
 fn plan() -> Levels {
@@ -46,7 +53,7 @@ fn plan() -> Levels {
 
 #[track_caller]
 fn pending(limits: &Limits, cost: u32) -> PendingAdmission {
-    match limits.admit(&Demand { tenant: &id("acme"), cost, levels: &plan() }) {
+    match limits.admit(&Demand::new(&id("acme"), cost, &plan())) {
         Admission::Pending(pending) => pending,
         other => panic!("not pending: {other:?}"),
     }
@@ -55,23 +62,19 @@ fn pending(limits: &Limits, cost: u32) -> PendingAdmission {
 /// What the store, in the end, holds of the tenant: tokens that are left, and what is in flight.
 fn standing(store: &Asked) -> (u64, u32) {
     store.settle();
-    let standing = store.look(&id("acme"), plan().get(Level::Tenant).unwrap());
+    let standing = store.look(&id("acme"), RouteKey::default(), plan().get(Level::Tenant).unwrap());
     (standing.bucket.unwrap().remaining(), standing.in_flight)
 }
 
 #[test]
-fn no_answer_within_the_budget_is_decided_by_the_fallback() {
-    let limits = engine(Asked::new(ManualClock::at(START_US), 1), DEFAULT_BUDGET);
+fn no_answer_within_the_budget_is_decided_without_the_store() {
+    let limits = Limits::new(Asked::new(ManualClock::at(START_US), 1), DEFAULT_BUDGET);
     runtime(true).block_on(async {
         let start = tokio::time::Instant::now();
         let permit = pending(&limits, 1).await.unwrap();
         // The timer may round up to its next millisecond.
         assert!((5..=6).contains(&start.elapsed().as_millis()));
-        assert_eq!(
-            permit.standing().bucket.unwrap().remaining(),
-            9,
-            "the fallback holds to the same policies"
-        );
+        assert_eq!(permit.standing().bucket.unwrap().remaining(), 9, "the same policies hold without it");
         let refusal = pending(&limits, 1).await.unwrap_err();
         assert_eq!(refusal.limited, Limited::Concurrency);
     });
@@ -80,8 +83,8 @@ fn no_answer_within_the_budget_is_decided_by_the_fallback() {
 }
 
 #[test]
-fn an_error_is_decided_by_the_fallback_at_once() {
-    let limits = engine(Arc::new(Gone), DEFAULT_BUDGET);
+fn an_error_is_decided_without_the_store_at_once() {
+    let limits = Limits::new(gone(), DEFAULT_BUDGET);
     runtime(true).block_on(async {
         let start = tokio::time::Instant::now();
         pending(&limits, 1).await.unwrap().release(Outcome::Success);
@@ -92,8 +95,8 @@ fn an_error_is_decided_by_the_fallback_at_once() {
 }
 
 #[test]
-fn a_refusal_of_the_store_never_reaches_the_fallback() {
-    let limits = engine(Asked::new(ManualClock::at(START_US), 0), Duration::from_secs(600));
+fn a_refusal_of_the_store_is_final() {
+    let limits = Limits::new(Asked::new(ManualClock::at(START_US), 0), Duration::from_secs(600));
     let runtime = runtime(false);
     let _held = runtime.block_on(pending(&limits, 1)).unwrap();
     let refusal = runtime.block_on(pending(&limits, 1)).unwrap_err();
@@ -106,9 +109,9 @@ fn a_refusal_of_the_store_never_reaches_the_fallback() {
 #[test]
 fn a_grant_after_the_budget_is_given_back() {
     let store = Asked::new(ManualClock::at(START_US), 1);
-    let limits = engine(store.clone(), DEFAULT_BUDGET);
+    let limits = Limits::new(store.clone(), DEFAULT_BUDGET);
     let permit = runtime(true).block_on(pending(&limits, 4)).unwrap();
-    assert_eq!(standing(&store), (10, 0), "the fallback admitted, so the store's own grant is nobody's");
+    assert_eq!(standing(&store), (10, 0), "it was admitted without it, so the store's own grant is nobody's");
     drop(permit);
     assert_eq!(standing(&store), (10, 0));
 }
@@ -116,7 +119,7 @@ fn a_grant_after_the_budget_is_given_back() {
 #[test]
 fn a_pending_admission_that_is_dropped_leaves_nothing_taken() {
     let store = Asked::new(ManualClock::at(START_US), 0);
-    let limits = engine(store.clone(), DEFAULT_BUDGET);
+    let limits = Limits::new(store.clone(), DEFAULT_BUDGET);
     // Before it was ever polled, and before or after the answer came.
     drop(pending(&limits, 4));
     assert_eq!(standing(&store), (10, 0));
@@ -129,11 +132,30 @@ fn a_pending_admission_that_is_dropped_leaves_nothing_taken() {
 #[test]
 fn a_pending_admission_that_is_dropped_while_it_waits_leaves_nothing_taken() {
     let store = Asked::new(ManualClock::at(START_US), 1);
-    let limits = engine(store.clone(), DEFAULT_BUDGET);
+    let limits = Limits::new(store.clone(), DEFAULT_BUDGET);
     runtime(true).block_on(async {
         let mut waiting = pending(&limits, 4);
         let polled = poll_fn(|cx| Poll::Ready(Pin::new(&mut waiting).poll(cx).is_pending()));
         assert!(polled.await);
     });
     assert_eq!(standing(&store), (10, 0));
+}
+
+#[test]
+fn a_demand_says_whether_it_passes_or_not_where_the_store_is_gone() {
+    // P49
+    let limits = Limits::new(gone(), DEFAULT_BUDGET);
+    let (acme, plan) = (id("acme"), plan());
+    let decide = |on_store_failure| {
+        let demand = Demand { on_store_failure, ..Demand::new(&acme, 1, &plan) };
+        let Admission::Pending(pending) = limits.admit(&demand) else { panic!("the store is gone") };
+        runtime(true).block_on(pending)
+    };
+    let (local, open) = (decide(OnStoreFailure::Local), decide(OnStoreFailure::Open));
+    assert!(local.is_ok() && open.is_ok());
+    assert_eq!(decide(OnStoreFailure::Local).unwrap_err().limited, Limited::Concurrency);
+    assert!(decide(OnStoreFailure::Open).is_ok());
+    let refusal = decide(OnStoreFailure::Closed).unwrap_err();
+    assert_eq!((refusal.limited, refusal.wait), (Limited::Store, Wait::Unknown));
+    assert_eq!(limits.metrics().refused(Level::Fleet, Limited::Store), 1);
 }

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
 use cofferdam_limits::{
-    Answer, Decision, Demand, Embedded, Grant, LevelPolicy, Levels, LimitStore, ManualClock, Standing,
-    StoreError, StoreMetrics,
+    Answer, Decision, Demand, Embedded, Grant, LevelPolicy, LimitStore, ManualClock, OwnedDemand, Refusal,
+    RouteKey, Standing, StoreError, StoreMetrics,
 };
 use cofferdam_model::TenantId;
 use tokio::sync::oneshot;
@@ -40,13 +40,15 @@ impl Subject for AtOnce {
 type Reply = oneshot::Sender<Result<Decision, StoreError>>;
 
 enum Question {
-    Admit(TenantId, u32, Box<Levels>, Reply),
+    Admit(Box<OwnedDemand>, Reply),
     Settle(mpsc::Sender<()>),
 }
 
-/// Has to be asked, and answers late, from a thread of its own. What it decides is what [`Embedded`] decides.
+/// Has to be asked, and answers late, from a thread of its own. What it decides is what [`Embedded`] decides; what it falls
+/// back to is another one.
 pub(crate) struct Asked {
     store: Arc<Embedded>,
+    pub(crate) fallback: Arc<Embedded>,
     questions: mpsc::Sender<Question>,
     n_asked: AtomicUsize,
     // Every so many questions have no answer, until somebody settles; 0 is none.
@@ -57,10 +59,12 @@ pub(crate) struct Asked {
 impl Asked {
     pub(crate) fn new(clock: ManualClock, never: usize) -> Arc<Self> {
         let store = Arc::new(Embedded::new(clock.into()));
+        let fallback = Arc::new(Embedded::new(ManualClock::at(START_US).into()));
         let (questions, inbox) = mpsc::channel();
         let decider = Arc::clone(&store);
         std::thread::spawn(move || answer(&decider, &inbox));
-        Arc::new(Self { store, questions, n_asked: AtomicUsize::new(0), never, limbo: Mutex::default() })
+        let (n_asked, limbo) = (AtomicUsize::new(0), Mutex::default());
+        Arc::new(Self { store, fallback, questions, n_asked, never, limbo })
     }
 
     /// Everything that was asked is decided, and every answer that nobody waits for any more has been dropped.
@@ -76,10 +80,9 @@ fn answer(store: &Embedded, inbox: &mpsc::Receiver<Question>) {
     for question in inbox {
         match question {
             Question::Settle(done) => done.send(()).unwrap(),
-            Question::Admit(tenant, cost, levels, reply) => {
+            Question::Admit(demand, reply) => {
                 let mut grant = Grant::new();
-                let demand = Demand { tenant: &tenant, cost, levels: &levels };
-                let decision = match store.admit(&demand, &mut grant) {
+                let decision = match store.admit(&demand.lend(), &mut grant) {
                     Answer::Admitted => Decision::Admitted(grant),
                     Answer::Refused(refusal) => Decision::Refused(refusal),
                     Answer::Ask(_) => unreachable!("the embedded store never has to be asked"),
@@ -94,7 +97,7 @@ fn answer(store: &Embedded, inbox: &mpsc::Receiver<Question>) {
 impl LimitStore for Asked {
     fn admit(&self, demand: &Demand<'_>, _: &mut Grant) -> Answer {
         let (reply, answer) = oneshot::channel();
-        let question = Question::Admit(*demand.tenant, demand.cost, Box::new(*demand.levels), reply);
+        let question = Question::Admit(Box::new(demand.owned()), reply);
         let lost = self.questions.send(question).is_err();
         let n_asked = self.n_asked.fetch_add(1, Ordering::Relaxed) + 1;
         if self.never > 0 && n_asked.is_multiple_of(self.never) {
@@ -107,8 +110,12 @@ impl LimitStore for Asked {
         }))
     }
 
-    fn look(&self, tenant: &TenantId, policy: &LevelPolicy) -> Standing {
-        self.store.look(tenant, policy)
+    fn fall_back(&self, demand: &Demand<'_>, grant: &mut Grant) -> Result<(), Refusal> {
+        self.fallback.fall_back(demand, grant)
+    }
+
+    fn look(&self, tenant: &TenantId, route: RouteKey, policy: &LevelPolicy) -> Standing {
+        self.store.look(tenant, route, policy)
     }
 
     fn metrics(&self) -> StoreMetrics {
@@ -140,7 +147,7 @@ impl Subject for Late {
     }
 }
 
-/// Answers late, from another thread, and sometimes never; then the engine's fallback decides.
+/// Answers late, from another thread, and sometimes never; then it falls back.
 pub(crate) struct SometimesNever(ManualClock, Arc<Asked>);
 
 impl Subject for SometimesNever {
@@ -153,6 +160,10 @@ impl Subject for SometimesNever {
 
     fn store(&self) -> Arc<dyn LimitStore> {
         self.1.clone()
+    }
+
+    fn fallback(&self) -> Option<Arc<dyn LimitStore>> {
+        Some(self.1.fallback.clone())
     }
 
     fn set_us(&self, now_us: u64) {

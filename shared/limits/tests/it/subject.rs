@@ -9,12 +9,16 @@ pub(crate) const START_US: u64 = 10_000_000_000;
 
 /// A store to be tried, with its clock in the test's hand.
 pub(crate) trait Subject: Sync {
-    /// How many truths there are: the store, and the fallback where the store sometimes does not answer.
+    /// How many truths there are: the store, and what it falls back to where it sometimes does not answer.
     const N_TRUTHS: u32;
     /// A store without a past, whose clock stands at [`START_US`].
     fn new() -> Self;
     /// The store.
     fn store(&self) -> Arc<dyn LimitStore>;
+    /// What the store falls back to, where that is a truth of its own.
+    fn fallback(&self) -> Option<Arc<dyn LimitStore>> {
+        None
+    }
     /// Moves the store's clock.
     fn set_us(&self, now_us: u64);
     /// Waits until every answer that is on its way has arrived.

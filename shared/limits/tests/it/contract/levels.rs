@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cofferdam_limits::{LevelPolicy, Wait};
+use cofferdam_limits::{LevelPolicy, RouteKey, Wait};
 use cofferdam_model::{Level, Limited};
 
 use super::{Fixture, Subject, bucket, capped, id, levels, paced, wait_us};
@@ -76,7 +76,10 @@ pub(crate) fn one_level_alone_is_enough<S: Subject>(f: &Fixture<S>) {
     let permit = f.admit("acme", 4, &fleet).unwrap();
     assert_eq!(permit.standing(), &Default::default(), "there is no tenant level to stand at");
     assert_eq!(f.admit("globex", 1, &fleet).unwrap_err().limited, Limited::Concurrency);
-    assert_eq!(f.limits.look(&id("acme"), &fleet.as_slice()[0]).bucket.unwrap().remaining(), 6);
+    assert_eq!(
+        f.limits.look(&id("acme"), RouteKey::default(), &fleet.as_slice()[0]).bucket.unwrap().remaining(),
+        6
+    );
 }
 
 pub(crate) fn metrics_count_by_level_and_kind<S: Subject>(f: &Fixture<S>) {

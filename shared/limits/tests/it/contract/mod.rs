@@ -2,20 +2,24 @@
 //! brings a [`Subject`]; `suite!` makes one test of each behaviour.
 //!
 //! Exact behaviours hold where one store is the only truth. Safe ones hold even where it sometimes never answers, and
-//! the engine's fallback decides beside it.
+//! what it falls back to decides beside it.
 
 pub(crate) mod bucket;
 pub(crate) mod change;
 pub(crate) mod concurrency;
 pub(crate) mod levels;
+pub(crate) mod quotas;
 pub(crate) mod races;
+pub(crate) mod routes;
+pub(crate) mod settled;
+pub(crate) mod shadow;
+pub(crate) mod shape;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_limits::{
-    Admission, BucketPolicy, Clock, Demand, Embedded, LevelPolicy, Levels, Limits, ManualClock, Outcome,
-    Permit, Refusal, Standing, Wait,
+    Admission, BucketPolicy, Demand, LevelPolicy, Levels, Limits, Outcome, Permit, Refusal, RouteKey,
+    Standing, Wait,
 };
 use cofferdam_model::{Alphabet, Level, Limited, TenantId};
 
@@ -25,16 +29,14 @@ pub(crate) use crate::subject::{START_US, Subject};
 pub(crate) struct Fixture<S> {
     pub(crate) subject: S,
     pub(crate) limits: Limits,
-    pub(crate) fallback: Arc<Embedded>,
 }
 
 impl<S: Subject> Fixture<S> {
     pub(crate) fn new() -> Self {
         let subject = S::new();
-        let fallback = Arc::new(Embedded::new(Clock::from(ManualClock::at(START_US))));
         // Nothing is ever this late, unless it never comes; then the paused clock of the runtime jumps.
-        let limits = Limits::new(subject.store(), Arc::clone(&fallback), Duration::from_secs(600));
-        Self { subject, limits, fallback }
+        let limits = Limits::new(subject.store(), Duration::from_secs(600));
+        Self { subject, limits }
     }
 
     /// Moves the clock to `us` after the start; before it, where that is negative.
@@ -44,7 +46,18 @@ impl<S: Subject> Fixture<S> {
 
     /// Decides one demand, however long the store takes.
     pub(crate) fn admit(&self, tenant: &str, cost: u32, levels: &Levels) -> Result<Permit, Refusal> {
-        match self.limits.admit(&Demand { tenant: &id(tenant), cost, levels }) {
+        self.admit_on(RouteKey::default(), tenant, cost, levels)
+    }
+
+    /// The same on a route.
+    pub(crate) fn admit_on(
+        &self,
+        route: RouteKey,
+        tenant: &str,
+        cost: u32,
+        levels: &Levels,
+    ) -> Result<Permit, Refusal> {
+        match self.limits.admit(&Demand { route, ..Demand::new(&id(tenant), cost, levels) }) {
             Admission::Admitted(permit) => Ok(permit),
             Admission::Refused(refusal) => Err(refusal),
             Admission::Pending(pending) => runtime(S::N_TRUTHS > 1).block_on(pending),
@@ -54,7 +67,7 @@ impl<S: Subject> Fixture<S> {
     /// Decides one demand, ends what it admitted as a success, and says where the tenant stood.
     pub(crate) fn spend(&self, tenant: &str, cost: u32, levels: &Levels) -> Result<Standing, Refusal> {
         let permit = self.admit(tenant, cost, levels)?;
-        let standing = *permit.standing();
+        let standing = permit.standing().clone();
         permit.release(Outcome::Success);
         Ok(standing)
     }
@@ -137,6 +150,24 @@ macro_rules! suite {
             among_equals_the_narrowest_is_named, a_refusal_at_one_level_takes_nothing_at_the_other,
             the_fleets_limit_is_one_for_all_tenants, one_level_alone_is_enough,
             metrics_count_by_level_and_kind);
+        suite!(@tests $subject, routes: a_routes_limit_counts_the_tenants_requests_whatever_they_cost,
+            of_three_levels_all_are_taken_or_none, the_strictest_of_three_levels_is_named,
+            an_ignored_request_does_not_count_on_its_route);
+        suite!(@tests $subject, quotas: nothing_is_spent_twice_at_the_edge_of_a_window,
+            a_day_and_a_month_have_quotas_of_their_own, a_wait_for_a_quota_is_exact,
+            a_quota_and_a_bucket_are_taken_together, a_cost_above_a_quota_is_refused_for_good,
+            an_ignored_request_gets_its_quota_back, a_changed_quota_counts_what_was_spent);
+        suite!(@tests $subject, shape: a_burst_leaves_evenly_and_the_line_has_an_end,
+            in_a_second_no_more_go_on_than_the_rate, nobody_waits_longer_than_the_line_says,
+            all_tenants_of_a_route_stand_in_one_line, without_a_line_who_comes_early_is_refused,
+            a_refusal_elsewhere_takes_no_turn);
+        suite!(@tests $subject, shadow: a_shadowed_bucket_lets_everything_pass_and_counts_it,
+            shadowed_permits_are_counted_all_the_same, a_shadow_at_one_level_leaves_the_others_as_strict,
+            a_shadowed_quota_and_route_let_everything_pass);
+        suite!(@tests $subject, settled: the_difference_is_given_back_or_charged,
+            a_level_goes_below_zero_down_to_minus_one_burst,
+            what_flowed_in_before_a_charge_is_no_more_than_fits,
+            the_tenant_and_the_fleet_are_charged_and_the_route_is_not);
         suite!(@safe $subject);
     };
     (@safe $subject:ident) => {

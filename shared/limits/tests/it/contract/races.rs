@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cofferdam_limits::{LevelPolicy, Levels, LimitStore, Outcome};
+use cofferdam_limits::{LevelPolicy, Levels, Outcome, RouteKey};
 use cofferdam_model::Level;
 
 use super::{Fixture, Subject, capped, id, levels, paced};
@@ -60,10 +60,14 @@ pub(crate) fn nobody_exceeds_the_limit_and_all_is_back_in_the_end<S: Subject>(f:
     for tenant in tenants {
         let policy = LevelPolicy::unlimited(Level::Tenant);
         assert_eq!(f.limits.in_flight(&id(tenant)), 0);
-        assert_eq!(f.fallback.look(&id(tenant), &policy).in_flight, 0);
+        if let Some(fallback) = f.subject.fallback() {
+            assert_eq!(fallback.look(&id(tenant), RouteKey::default(), &policy).in_flight, 0);
+        }
     }
     assert_eq!(f.limits.metrics().store.fleet_in_flight, 0);
-    assert_eq!(f.fallback.metrics().fleet_in_flight, 0);
+    if let Some(fallback) = f.subject.fallback() {
+        assert_eq!(fallback.metrics().fleet_in_flight, 0);
+    }
 }
 
 /// Two workers of one process have one limit of 20, not two.

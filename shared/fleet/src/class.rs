@@ -95,7 +95,7 @@ impl Class {
 }
 
 /// A queue without a bound only moves a full cell's memory and everybody's latency out of sight.
-fn read_queue(node: &Node<'_>) -> Option<u32> {
+pub(crate) fn read_queue(node: &Node<'_>) -> Option<u32> {
     node.read("a bounded queue such as 20", |text| {
         let bounded = text.parse().ok().and_then(|Count(places)| u32::try_from(places).ok());
         bounded.filter(|places| *places <= MAX_QUEUE).ok_or_else(|| {

@@ -1,9 +1,10 @@
 //! `plans`: what tenants have bought. Which tenant has which plan is in `tenant.rs`.
 
-use cofferdam_model::{PlanName, Rate};
+use cofferdam_model::{OnStoreFailure, PlanName, Rate};
 
+use crate::Quota;
 use crate::nearest::did_you_mean;
-use crate::node::{Fields, Mark};
+use crate::node::{Entry, Fields, Mark};
 
 /// The word that stands for no plan at all in `tenant.unknown`, and so is no plan's name.
 pub(crate) const REFUSE: &str = "refuse";
@@ -42,6 +43,12 @@ pub struct Plan {
     pub bucket: Bucket,
     /// How many requests a tenant may have in flight, at least 1.
     pub max_in_flight: u32,
+    /// How much a tenant may spend in a long time: at most two, the shortest window first.
+    pub quotas: Vec<Quota>,
+    /// What decides where the store is away; what [`crate::LimitRules`] says unless the plan says otherwise.
+    pub on_store_failure: Option<OnStoreFailure>,
+    /// Whether the plan only counts what it would refuse.
+    pub shadow: bool,
 }
 
 /// The plans as far as they could be read, sorted by name.
@@ -62,7 +69,31 @@ impl Plan {
     /// `default`, the one plan of a file that has none: 1,000 a second, a burst of 2,000, and 200 in flight.
     fn default_plan() -> Option<Self> {
         let bucket = Bucket { sustained: Rate::per_second(1000)?, burst: 2000 };
-        Some(Self { name: PlanName::parse("default").ok()?, bucket, max_in_flight: 200 })
+        Some(Self::new(PlanName::parse("default").ok()?, bucket, 200))
+    }
+
+    fn new(name: PlanName, bucket: Bucket, max_in_flight: u32) -> Self {
+        Self { name, bucket, max_in_flight, quotas: Vec::new(), on_store_failure: None, shadow: false }
+    }
+
+    fn read(entry: &Entry<'_>) -> Option<Self> {
+        const KEYS: [&str; 6] =
+            ["sustained", "burst", "max_in_flight", "quota", "on_store_failure", "shadow"];
+        let name = entry.key();
+        let fields = entry.value.fields(&KEYS);
+        let (bucket, max_in_flight) = (read_bucket(&fields), read_max_in_flight(&fields));
+        for key in &KEYS[..3] {
+            fields.required(key, "all of sustained, burst and max_in_flight");
+        }
+        // A plan that could not be read keeps its name, so that those who name it are not at fault as well.
+        let other = Self::default_plan()?;
+        let (bucket, max_in_flight) =
+            (bucket.unwrap_or(other.bucket), max_in_flight.unwrap_or(other.max_in_flight));
+        let mut plan = Self::new(name?, bucket, max_in_flight);
+        plan.quotas = fields.get("quota").map(Quota::read_all).unwrap_or_default();
+        plan.on_store_failure = fields.scalar("on_store_failure");
+        plan.shadow = fields.scalar("shadow").unwrap_or_default();
+        Some(plan)
     }
 }
 
@@ -86,19 +117,7 @@ impl Plans {
             if entry.name == REFUSE {
                 entry.mark.refuse("`refuse` cannot name a plan: it stands for none in tenant.unknown");
             }
-            let name = entry.key();
-            let fields = entry.value.fields(&["sustained", "burst", "max_in_flight"]);
-            let (bucket, max_in_flight) = (read_bucket(&fields), read_max_in_flight(&fields));
-            for key in ["sustained", "burst", "max_in_flight"] {
-                fields.required(key, "all of sustained, burst and max_in_flight");
-            }
-            // A plan that could not be read keeps its name, so that those who name it are not at fault as well.
-            let stand_in = Plan::default_plan();
-            sorted.extend(name.zip(stand_in).map(|(name, other)| Plan {
-                name,
-                bucket: bucket.unwrap_or(other.bucket),
-                max_in_flight: max_in_flight.unwrap_or(other.max_in_flight),
-            }));
+            sorted.extend(Plan::read(&entry));
         }
         sorted.sort_by(|a, b| a.name.cmp(&b.name));
         Self { sorted, default_plan: None }

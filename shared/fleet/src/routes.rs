@@ -3,11 +3,13 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use cofferdam_model::OnStoreFailure;
 use http::Method;
 
 use crate::node::{Fields, Node};
 use crate::path;
-use crate::{Bucket, CellRules, ClassIndex, Plan};
+use crate::plans::read_bucket;
+use crate::{Bucket, CellRules, ClassIndex, Plan, Shape};
 
 /// The most routes that a fleet may have. They are tried in turn for each request.
 const MAX_ROUTES: usize = 1000;
@@ -31,6 +33,14 @@ pub struct Route {
     pub cost: u32,
     /// The longest that the answer may take; 15 s by default.
     pub timeout: Duration,
+    /// How fast one tenant may send here, whatever it costs: requests are counted.
+    pub limit: Option<Bucket>,
+    /// How evenly all tenants together are let through.
+    pub shape: Option<Shape>,
+    /// Whether the backend's own word on what a request cost is taken.
+    pub settle: bool,
+    /// What decides where the store is away; what the plan says unless the route says otherwise.
+    pub on_store_failure: Option<OnStoreFailure>,
 }
 
 /// The routes in the file's order. One of them matches everything, so every request has a route: where the file has
@@ -58,7 +68,20 @@ impl Route {
             class,
             cost: 1,
             timeout: Duration::from_secs(15),
+            limit: None,
+            shape: None,
+            settle: false,
+            on_store_failure: None,
         }
+    }
+
+    /// What the route matches, as one line that is the same however the file is ordered: by it a store knows the route.
+    pub fn matches_text(&self) -> String {
+        let mut pairs: Vec<_> =
+            self.query.iter().map(|(name, value)| format!("{name:?}={value:?}")).collect();
+        pairs.sort();
+        let method = self.method.as_ref().map_or("*", Method::as_str);
+        format!("{method} {} {}", self.path, pairs.join("&"))
     }
 
     fn catches_all(&self) -> bool {
@@ -83,7 +106,16 @@ impl Route {
     }
 
     fn read(node: &Node<'_>, cell: &CellRules) -> Self {
-        let fields = node.fields(&["match", "class", "cost", "timeout"]);
+        let fields = node.fields(&[
+            "match",
+            "class",
+            "cost",
+            "timeout",
+            "limit",
+            "shape",
+            "settle",
+            "on_store_failure",
+        ]);
         let mut route = Self::catch_all(cell.default_class());
         if let Some(node) = fields.required("match", "what a request must have, such as { path: /v1/search }")
         {
@@ -96,6 +128,10 @@ impl Route {
         if let Some(timeout) = fields.get("timeout") {
             route.timeout = timeout.duration(Self::TIMEOUTS).unwrap_or(route.timeout);
         }
+        route.limit = fields.get("limit").and_then(read_limit);
+        route.shape = fields.get("shape").and_then(|node| Shape::read(node, route.timeout));
+        route.settle = fields.scalar("settle").unwrap_or_default();
+        route.on_store_failure = fields.scalar("on_store_failure");
         route
     }
 
@@ -144,26 +180,38 @@ impl Routes {
             if let Some(earlier) = routes.iter().position(|earlier| earlier.shadows(&route)) {
                 node.mark.warn(format_args!("no request comes here: routes[{earlier}] matches all of it"));
             }
-            // A cost above a bucket's capacity can never be paid.
-            let cost = route.cost;
-            let beyond = |bucket: &Bucket| bucket.burst < u64::from(cost);
-            if let Some(Plan { name, bucket, .. }) = plans.iter().find(|plan| beyond(&plan.bucket)) {
-                let burst = bucket.burst;
-                node.mark.warn(format_args!(
-                    "cost {cost} exceeds the burst {burst} of plan {name}: always refused"
-                ));
-            }
-            if let Some(Bucket { burst, .. }) = ceiling.filter(|bucket| beyond(bucket)) {
-                node.mark.warn(format_args!(
-                    "cost {cost} exceeds the burst {burst} of the ceiling: always refused"
-                ));
-            }
+            warn_of_cost(node, route.cost, plans, ceiling);
             routes.push(route);
         }
         if !routes.iter().any(Route::catches_all) {
             routes.push(Route::catch_all(cell.default_class()));
         }
         Self(routes)
+    }
+}
+
+/// Half a bucket limits nothing.
+fn read_limit(node: &Node<'_>) -> Option<Bucket> {
+    let fields = node.fields(&["sustained", "burst"]);
+    for key in ["sustained", "burst"] {
+        fields.required(key, "both of sustained and burst");
+    }
+    read_bucket(&fields)
+}
+
+/// A cost above a bucket's capacity or a quota can never be paid.
+fn warn_of_cost(node: &Node<'_>, cost: u32, plans: &[Plan], ceiling: Option<&Bucket>) {
+    let warn = |what: String| node.mark.warn(format_args!("cost {cost} exceeds the {what}: always refused"));
+    let beyond = |most: u64| most < u64::from(cost);
+    if let Some(Plan { name, bucket, .. }) = plans.iter().find(|plan| beyond(plan.bucket.burst)) {
+        warn(format!("burst {} of plan {name}", bucket.burst));
+    }
+    let quota = |plan: &Plan| plan.quotas.iter().map(|quota| quota.limit).find(|limit| beyond(*limit));
+    if let Some((limit, plan)) = plans.iter().find_map(|plan| Some((quota(plan)?, plan))) {
+        warn(format!("quota {limit} of plan {}", plan.name));
+    }
+    if let Some(Bucket { burst, .. }) = ceiling.filter(|bucket| beyond(bucket.burst)) {
+        warn(format!("burst {burst} of the ceiling"));
     }
 }
 

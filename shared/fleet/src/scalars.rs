@@ -4,7 +4,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use cofferdam_model::{CellId, ClassName, FleetName, PlanName, Rate, Weight, ZoneId};
+use cofferdam_model::{CellId, ClassName, FleetName, OnStoreFailure, PlanName, Rate, Weight, ZoneId};
 
 /// A value that is written as one scalar.
 pub(crate) trait Scalar: Sized {
@@ -32,6 +32,7 @@ scalar! {
     CellId, CellId::parse, "a cell's name";
     ClassName, ClassName::parse, "a class's name";
     FleetName, FleetName::parse, "the fleet's name";
+    OnStoreFailure, OnStoreFailure::from_str, "local, open or closed";
     PlanName, PlanName::parse, "a plan's name";
     Rate, Rate::from_str, "a rate such as 20/s";
     Share, Share::from_str, "a share such as 0.25";

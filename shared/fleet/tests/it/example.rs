@@ -57,4 +57,14 @@ fn the_examples_plans_and_routes_resolve() {
     assert_eq!((route.cost, route.timeout), (16, Duration::from_secs(4)));
     assert_eq!(fleet.cell.classes[route.class.get()].name.as_str(), "search");
     assert_eq!(fleet.ceiling.max_in_flight, Some(20_000));
+    let quotas = |name: &str| {
+        let plan = fleet.plans.iter().find(|plan| plan.name.as_str() == name).unwrap();
+        plan.quotas.iter().map(|quota| (quota.window_s, quota.limit)).collect::<Vec<_>>()
+    };
+    assert_eq!(quotas("pro"), [(86_400, 10_000_000), (2_592_000, 200_000_000)]);
+    assert_eq!((quotas("free").len(), quotas("trial").len()), (1, 0));
+    let import = fleet.classify(&Method::POST, "/v1/import", None).shape.unwrap();
+    assert_eq!((import.queue, import.max_wait), (10, Duration::from_secs(2)));
+    assert!(route.settle && route.limit.is_none());
+    assert_eq!(fleet.classify(&Method::GET, "/v1/search", None).limit.unwrap().burst, 20);
 }

@@ -4,6 +4,7 @@
 
 mod defaults;
 mod example;
+mod limits;
 mod refusals;
 mod routes;
 mod seed;

@@ -308,7 +308,7 @@ fn an_unknown_key_is_refused_with_the_nearest_known_one() {
             "5:15: plans.p.sustaned: unknown key `sustaned`; did you mean `sustained`?",
         ),
         ("route: []", "5:1: route: unknown key `route`; did you mean `routes`?"),
-        ("limits: { mode: auto }", "5:11: limits.mode: unknown key `mode`; expected jitter, max_tenants"),
+        ("limits: { moed: auto }", "5:11: limits.moed: unknown key `moed`; did you mean `mode`?"),
         (
             "cell: { classes: { x: { kind: semaphore } } }",
             "5:25: cell.classes.x.kind: unknown key `kind`; expected priority, floor, ceiling, queue, max_wait",

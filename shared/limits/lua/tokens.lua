@@ -46,8 +46,27 @@ local function moved(level, count, op)
 end
 
 -- What the level can be beside what is outstanding. Where a lowered limit makes that less than nothing, it is nothing.
-local function ceiling(op)
-  return math.max(0, op.capacity - op.accounts.outstanding) * op.p
+local function ceiling(op, outstanding)
+  return math.max(0, op.capacity - outstanding) * op.p
+end
+
+-- `level` after the time from `from` to now. What an account held counts until the account ended, however late that is seen:
+-- else a bucket that nobody looked at would have flowed over what was outstanding, and be full the moment it is spent.
+local function grown_since(level, from, op, call)
+  local accounts, ended, outstanding = op.accounts, {}, op.accounts.outstanding
+  for _, account in ipairs(accounts.list) do
+    if account.ends <= call.now then
+      ended[#ended + 1] = account
+      outstanding = outstanding + account.outstanding
+    end
+  end
+  table.sort(ended, function(a, b) return a.ends < b.ends end)
+  for _, account in ipairs(ended) do
+    local ends = math.max(from, account.ends)
+    level = math.min(grown(level, op.full, op.n, ends - from), ceiling(op, outstanding))
+    from, outstanding = ends, outstanding - account.outstanding
+  end
+  return grown(level, op.full, op.n, call.now - from)
 end
 
 -- Brings the level to the present and to the policy at hand.
@@ -70,7 +89,7 @@ local function bring(op, call)
   elseif stored_at > call.now then
     op.at, op.ahead = stored_at, stored_at - call.now
   else
-    level = grown(level, op.full, op.n, call.now - stored_at)
+    level = grown_since(level, stored_at, op, call)
   end
   op.level = level
 end
@@ -82,10 +101,10 @@ function tokens.read(op, call)
   op.fill = ceil_div(op.full, op.n)
   bring(op, call)
   -- Before the report: what is given back must find the room that it was taken from.
-  op.level = math.min(op.level, ceiling(op))
+  op.level = math.min(op.level, ceiling(op, op.accounts.outstanding))
   op.is_old = is_old(op)
   if not op.is_old then
-    op.level = math.min(moved(op.level, book(op), op), ceiling(op))
+    op.level = math.min(moved(op.level, book(op), op), ceiling(op, op.accounts.outstanding))
   end
   local available = math.max(0, math.floor(op.level / op.p))
   op.wait = 0
@@ -106,7 +125,7 @@ local function lifetime(op, call)
   local accounts = op.accounts
   local us = op.ahead + time_until(op.level, op.full, op.n)
   if accounts.last > call.now then
-    local to_ceiling = op.ahead + time_until(op.level, ceiling(op), op.n)
+    local to_ceiling = op.ahead + time_until(op.level, ceiling(op, accounts.outstanding), op.n)
     local after = ceil_div(math.min(accounts.outstanding, op.capacity) * op.p, op.n)
     us = math.max(to_ceiling, accounts.last - call.now) + after
   end

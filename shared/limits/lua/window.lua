@@ -44,7 +44,7 @@ local function roll(op, call)
   op.elapsed = math.max(0, now_s - op.index * op.window_s)
 end
 
--- Seconds into a window after which at most `room` of `count`, used in the window before, counts as used; `count` if never.
+-- Seconds into a window after which at most `room` of `count`, used in the window before, counts as used.
 local function fades_in(count, room, window_s)
   local excess = count - room
   if excess <= 0 then

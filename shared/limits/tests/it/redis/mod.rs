@@ -4,7 +4,11 @@
 mod bucket;
 mod concurrency;
 mod groups;
+mod leases;
 mod numbers;
+mod one_slot;
+mod shapes;
+mod windows;
 
 use std::num::NonZeroU64;
 use std::time::Duration;

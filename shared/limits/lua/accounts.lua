@@ -10,7 +10,8 @@ local function ends_at(expires, call)
   return math.min(expires, call.now + 2 * call.ttl)
 end
 
--- The fields of a hash: accounts, and the others as text in `fields`. `wanted` is what the other sessions want.
+-- The fields of a hash: accounts, and the others as text in `fields`. `wanted` is what the other sessions want; `last` is when
+-- the last account ends that `op` does not write anew.
 local function read_accounts(op, call)
   local accounts = { list = {}, drop = {}, set = {}, outstanding = 0, wanted = 0, last = 0 }
   local fields, flat = {}, redis.call('HGETALL', op.key)
@@ -26,13 +27,16 @@ local function read_accounts(op, call)
         accounts.drop[#accounts.drop + 1] = name
       else
         accounts.outstanding = accounts.outstanding + account.outstanding
-        accounts.last = math.max(accounts.last, account.ends)
+        local mine = name == 's' .. call.session
+        if not mine or op.seq == 0 then
+          accounts.last = math.max(accounts.last, account.ends)
+        end
         if account.ends < tonumber(expires) then
           accounts.set[#accounts.set + 1] = name
           accounts.set[#accounts.set + 1] =
             outstanding .. ':' .. spent .. ':' .. seq .. ':' .. text(account.ends) .. ':' .. want
         end
-        if name == 's' .. call.session then
+        if mine then
           accounts.own = account
           account.spent, account.seq, account.want = tonumber(spent), tonumber(seq), tonumber(want)
         else

@@ -1,10 +1,12 @@
 //! The script on a real server: right values to the microsecond, with the time in the test's hand; every answer beside a
 //! model's; and simulated routers behind a network that loses, repeats and delays.
 
+mod answers;
 mod bucket;
 mod concurrency;
 mod groups;
 mod leases;
+mod model;
 mod numbers;
 mod one_slot;
 mod shapes;

@@ -1,0 +1,130 @@
+//! Operations at random, small enough to meet each other, and now and then beyond every bound.
+
+use std::time::Duration;
+
+use cofferdam_limits::redis::{Op, Permits, Report, Shape, Tokens, Window};
+use proptest::prelude::*;
+
+use crate::redis::model::Step;
+use crate::redis::{Names, bucket, seq};
+
+/// Whether the limits of a key may be others at each call.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Limits {
+    Change,
+    Stay,
+}
+
+/// One operation, with numbers that become an operation in its call.
+#[derive(Debug, Clone)]
+pub(super) struct Ask {
+    kind: Kind,
+    is_grouped: bool,
+    which: usize,
+    /// How many calls ago its seq was the newest one.
+    age: u64,
+    has_account: bool,
+    held: u32,
+    spent: i64,
+    want: u32,
+    min: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Permits,
+    Tokens,
+    RouteTokens,
+    Window,
+    Shape,
+}
+
+const BUCKETS: [(&str, u64); 8] = [
+    ("5/s", 10),
+    ("3/s", 10),
+    ("7/min", 7),
+    ("1/us", 5),
+    ("1000/s", 100),
+    ("7/d", 104_249),
+    ("1/7us", 3),
+    ("999999937/s", 50),
+];
+
+pub(super) fn ask() -> impl Strategy<Value = Ask> {
+    let kind =
+        prop::sample::select(vec![Kind::Permits, Kind::Tokens, Kind::RouteTokens, Kind::Window, Kind::Shape]);
+    let age = prop_oneof![6 => Just(0_u64), 1 => 1_u64..12];
+    let spent = prop_oneof![6 => Just(0_i64), 6 => -5_i64..30, 1 => -(1_i64 << 40)..(1 << 40)];
+    let want = prop_oneof![9 => 0_u32..14, 1 => any::<u32>()];
+    let min = prop_oneof![3 => Just(0_u32), 3 => 0_u32..5, 1 => any::<u32>()];
+    let held = prop_oneof![20 => 0_u32..14, 1 => any::<u32>()];
+    let numbers = (any::<bool>(), 0_usize..8, age, any::<bool>());
+    (kind, numbers, held, spent, want, min).prop_map(
+        |(kind, (is_grouped, which, age, has_account), held, spent, want, min)| Ask {
+            kind,
+            is_grouped,
+            which,
+            age,
+            has_account,
+            held,
+            spent,
+            want,
+            min,
+        },
+    )
+}
+
+/// The steps of the `nth` call. Those that are grouped come first, each key once.
+pub(super) fn steps(asks: &[Ask], names: &Names, limits: Limits, nth: u64) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for is_grouped in [true, false] {
+        for ask in asks.iter().filter(|ask| ask.is_grouped == is_grouped) {
+            let (key, op) = ask.step(names, limits, nth);
+            if !steps.iter().any(|(_, before, _)| *before == key) {
+                steps.push((u32::from(is_grouped), key, op));
+            } else if let Op::Permits(op) = op {
+                // A second operation on a key goes on from what the first one left.
+                steps.push((0, key, Op::Permits(Permits { held: None, seq: seq(op.seq.get() + 1), ..op })));
+            } else {
+                steps.push((0, key, op));
+            }
+        }
+    }
+    steps.sort_by_key(|(group, ..)| *group == 0);
+    steps
+}
+
+impl Ask {
+    fn step(&self, names: &Names, limits: Limits, nth: u64) -> (cofferdam_limits::redis::Key, Op) {
+        let (which, min, want) = (self.which, self.min, self.want);
+        let pick = |fixed| if limits == Limits::Change { which } else { fixed };
+        let number = seq((2 * nth + 1).saturating_sub(2 * self.age).max(1));
+        let report = match self.has_account {
+            true => Report::Account { seq: number, held: self.held, spent: self.spent },
+            false => Report::Spent(self.spent),
+        };
+        let tokens = |fixed| {
+            let (rate, capacity) = BUCKETS[pick(fixed)];
+            Op::Tokens(Tokens { bucket: bucket(rate, capacity), report, want, min })
+        };
+        match self.kind {
+            Kind::Permits => {
+                let op = Permits { limit: which as u32, seq: number, held: Some(self.held), want, min };
+                (names.permits(), Op::Permits(op))
+            }
+            Kind::Tokens => (names.tokens(), tokens(0)),
+            Kind::RouteTokens => (names.route_tokens(), tokens(6)),
+            Kind::Window => {
+                let window_s = [3, 10][which % 2];
+                let limit = if want > 14 { 1 << 36 } else { 1 + 3 * which as u64 };
+                (names.window(window_s), Op::Window(Window { window_s, limit, report, want, min }))
+            }
+            Kind::Shape => {
+                let rate = BUCKETS[pick(1) % 3].0.parse().unwrap();
+                let max_wait = Duration::from_micros(u64::from(self.held) * 200_000);
+                // A shape is at home in a slot of its own; here it has a name that nobody else has.
+                (names.window(1), Op::Shape(Shape { rate, depth: self.which as u32 % 5, max_wait }))
+            }
+        }
+    }
+}

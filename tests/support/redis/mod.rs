@@ -3,6 +3,9 @@
 
 #![allow(dead_code, reason = "each binary of tests that includes this folder has its own part of it")]
 
+pub(crate) mod cluster;
+pub(crate) mod sentinel;
+
 use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -11,6 +14,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// A server that runs until it is dropped, or killed.
@@ -18,13 +22,14 @@ pub(crate) struct RedisServer {
     folder: TempDir,
     port: u16,
     pid: u32,
+    arguments: Vec<String>,
     keeper: Option<Keeper>,
 }
 
 /// The thread that started a server, and how it is told to stop it.
 struct Keeper {
-    stop: mpsc::Sender<()>,
-    thread: JoinHandle<()>,
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// The longest that a server's start is waited for.
@@ -72,7 +77,8 @@ impl RedisServer {
         if let Ok((child, thread)) = keep(command) {
             (pid, keeper) = (child, Some(thread));
         }
-        let server = Self { folder, port, pid, keeper };
+        let arguments = arguments.iter().map(ToString::to_string).collect();
+        let server = Self { folder, port, pid, arguments, keeper };
         assert!(server.keeper.is_some(), "redis-server is not there: see tests/prerequisites.sh");
         server.is_ready().then_some(server)
     }
@@ -87,7 +93,7 @@ impl RedisServer {
             {
                 return true;
             }
-            if self.keeper.as_ref().is_none_or(|keeper| keeper.thread.is_finished()) {
+            if self.keeper.as_ref().is_none_or(Keeper::is_over) {
                 return false;
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -120,22 +126,61 @@ impl RedisServer {
         ::redis::Client::open(self.unix_url()).unwrap().get_connection().unwrap()
     }
 
+    /// Whether it was not killed.
+    pub(crate) fn is_running(&self) -> bool {
+        self.keeper.is_some()
+    }
+
+    /// Stops it where it stands: it keeps its connections, takes others, and says nothing.
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.pid.try_into().unwrap()).unwrap(), signal).unwrap();
+    }
+
+    /// Kills it as the kernel would: nothing is said to anybody.
+    pub(crate) fn kill(&mut self) {
+        self.keeper = None;
+    }
+
+    /// Starts it once more at the same place. It has forgotten everything.
+    pub(crate) fn start_again(&mut self) {
+        self.kill();
+        let arguments: Vec<_> = self.arguments.iter().map(String::as_str).collect();
+        let (pid, keeper) = keep(command(self.folder.path(), self.port, &arguments)).unwrap();
+        (self.pid, self.keeper) = (pid, Some(keeper));
+        assert!(self.is_ready(), "its port was taken meanwhile");
+    }
+
     fn socket(&self) -> PathBuf {
         self.folder.path().join("redis.sock")
     }
 }
 
-impl Drop for RedisServer {
+impl Keeper {
+    fn is_over(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Keeper {
     fn drop(&mut self) {
-        if let Some(Keeper { stop, thread }) = self.keeper.take() {
-            drop(stop);
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
 /// Any free port of this machine's loopback.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
@@ -167,9 +212,18 @@ fn keep(mut command: Command) -> io::Result<(u32, Keeper)> {
         let _ = child.wait();
     });
     let pid = pid.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
-    Ok((pid, Keeper { stop, thread }))
+    Ok((pid, Keeper { stop: Some(stop), thread: Some(thread) }))
 }
 
 fn is_running(child: &mut Child) -> bool {
     matches!(child.try_wait(), Ok(None))
+}
+
+/// Polls until something is so.
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }

@@ -7,6 +7,7 @@
 
 mod call;
 mod keys;
+pub mod link;
 mod op;
 mod reply;
 mod script;

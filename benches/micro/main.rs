@@ -13,6 +13,7 @@ mod ratios;
 mod semaphore;
 mod table;
 mod tenants;
+mod top;
 
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ fn main() {
     contests.extend(table::contests());
     contests.extend(admission::contests());
     contests.extend(compartments::contests());
+    contests.extend(top::contests());
 
     let mut criterion = Criterion::default()
         .without_plots()

@@ -25,6 +25,7 @@ use crate::data_path::{self, DataPath};
 use crate::limits_metrics::LimitsMetrics;
 use crate::settings::Settings;
 use crate::snapshot::{ReloadError, Snapshot};
+use crate::top::Top;
 
 /// Sockets that the caller has bound, all non-blocking.
 #[derive(Debug)]
@@ -84,7 +85,7 @@ impl Router {
             Census::register(&mut registry, "cofferdam_router", settings.max_connections_per_address);
         registry.register_collector(Box::new(directory.clone()));
         registry.register_collector(Box::new(LimitsMetrics::new(limits.clone())));
-        let last_reload_error = Arc::default();
+        let (top, last_reload_error) = (Top::default(), Arc::default());
         let drain = Drain::default();
         let data_address =
             listeners.data.first().ok_or(io::ErrorKind::InvalidInput).map(TcpListener::local_addr);
@@ -97,6 +98,7 @@ impl Router {
                 limits.clone(),
                 metrics.clone(),
                 census.clone(),
+                top.worker(),
                 &settings,
             );
             worker(listeners, Arc::new(path), serve, drain.watch())
@@ -104,7 +106,7 @@ impl Router {
         let workers = Workers::start("data", workers.collect())?;
         let (mut control, mut aside) = (JoinSet::new(), Aside::default());
         control.spawn(probe_for_ever(directory.clone(), settings.probe_every));
-        let admin = Admin { snapshots: Arc::clone(&snapshots), limits, last_reload_error };
+        let admin = Admin { snapshots: Arc::clone(&snapshots), limits, top, last_reload_error };
         let last_reload_error = Arc::clone(&admin.last_reload_error);
         if let Some(listener) = listeners.admin {
             aside.serve(listener, admin::routes(admin));

@@ -10,6 +10,7 @@ mod data_path;
 mod limits_metrics;
 mod settings;
 mod snapshot;
+mod top;
 
 pub use app::{Listeners, Router, StartError};
 pub use settings::Settings;

@@ -30,5 +30,6 @@ mod retry;
 mod routing;
 mod settings;
 mod streaming;
+mod top;
 mod transfers;
 mod tunnels;

@@ -4,17 +4,19 @@ mod cells;
 mod fleet;
 mod state;
 mod tenants;
+mod top;
 
 use axum::Router;
 use axum::routing::get;
 
 pub(crate) use state::Admin;
 
-/// The routes: `/fleet`, `/cells`, `/tenants/{tenant}`.
+/// The routes: `/fleet`, `/cells`, `/tenants/{tenant}`, `/limits/top`.
 pub(crate) fn routes(admin: Admin) -> Router {
     Router::new()
         .route("/fleet", get(fleet::show))
         .route("/cells", get(cells::list))
         .route("/tenants/{tenant}", get(tenants::show))
+        .route("/limits/top", get(top::show))
         .with_state(admin)
 }

@@ -7,12 +7,14 @@ use cofferdam_limits::Limits;
 use parking_lot::Mutex;
 
 use crate::snapshot::Snapshot;
+use crate::top::Top;
 
 /// What the admin listener answers from. Clones share everything.
 #[derive(Debug, Clone)]
 pub(crate) struct Admin {
     pub(crate) snapshots: Arc<ArcSwap<Snapshot>>,
     pub(crate) limits: Limits,
+    pub(crate) top: Top,
     /// Why the last fleet file that was offered was not taken; `None` where it was.
     pub(crate) last_reload_error: Arc<Mutex<Option<String>>>,
 }

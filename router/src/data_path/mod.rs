@@ -49,6 +49,7 @@ use self::release::{Closing, Reply};
 use self::view::{CachedView, View};
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
+use crate::top::Counters;
 
 /// One worker's data path.
 #[derive(Debug)]
@@ -57,6 +58,7 @@ pub(crate) struct DataPath {
     limits: Limits,
     metrics: Metrics,
     census: Census,
+    top: Arc<Counters>,
     body: BodyLimits,
 }
 
@@ -67,10 +69,11 @@ impl DataPath {
         limits: Limits,
         metrics: Metrics,
         census: Census,
+        top: Arc<Counters>,
         settings: &Settings,
     ) -> Self {
         let view = Arc::new(CachedView::new(snapshots, metrics.clone(), settings.upstream));
-        Self { view, limits, metrics, census, body: settings.body }
+        Self { view, limits, metrics, census, top, body: settings.body }
     }
 
     /// The journey.
@@ -83,7 +86,8 @@ impl DataPath {
     ) -> Response<Reply> {
         let (mut head, body) = request.into_parts();
         let is_grpc = grpc::is_call(&head);
-        let closing = Closing { view, metrics: &self.metrics, arrived: Instant::now(), is_grpc };
+        let (metrics, top, arrived) = (&self.metrics, &*self.top, Instant::now());
+        let closing = Closing { view, metrics, top, arrived, is_grpc };
         let snapshot = &view.snapshot;
         match settle(&mut head) {
             Ok(Target::Onward) => {}
@@ -111,6 +115,8 @@ impl DataPath {
             Ok(admitted) => admitted,
             Err(refused) => return closing.refuse(refused),
         };
+        let Identified { tenant, route, .. } = &admitted.identified;
+        self.top.admitted(tenant, route.cost, closing.arrived);
         let placed = place::place(admitted, snapshot);
         let chosen = choose::choose(placed, &snapshot.cells);
         let exchange = forward::Exchange { view, metrics: &self.metrics, call, body: &body };

@@ -142,6 +142,11 @@ impl Reason {
         }
     }
 
+    /// Whether it is a limit or a full cell that says no, and not something about the request.
+    pub(super) fn is_want_of_room(self) -> bool {
+        matches!(self, Self::Limit(..) | Self::Cell(_))
+    }
+
     /// The outcome that a request refused for this reason counts as.
     pub(super) fn outcome(self) -> Outcome {
         match self {

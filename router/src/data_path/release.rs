@@ -30,6 +30,7 @@ use super::outcome::Outcome;
 use super::reject::{Reason, Rejection};
 use super::view::View;
 use crate::cells::OnCell;
+use crate::top::Counters;
 
 /// The body of every answer.
 pub(crate) type Reply = Guarded<Payload, InFlight>;
@@ -59,6 +60,7 @@ pub(super) struct Waiting(Option<Held>);
 pub(super) struct Closing<'a> {
     pub(super) view: &'a Arc<View>,
     pub(super) metrics: &'a Metrics,
+    pub(super) top: &'a Counters,
     pub(super) arrived: Instant,
     pub(super) is_grpc: bool,
 }
@@ -105,6 +107,7 @@ impl Closing<'_> {
     /// The answer for a request that its limits refused.
     pub(super) fn refuse(self, refused: NotAdmitted<'_>) -> Response<Reply> {
         let NotAdmitted { identified, refusal } = refused;
+        self.top.refused(&identified.tenant, self.arrived);
         let jitter = self.view.snapshot.fleet.limits.jitter.as_f64();
         let rejection = Rejection::limit(&refusal, jitter);
         let held = self.hold(None, identified.route.class, rejection.reason.outcome());
@@ -120,7 +123,8 @@ impl Closing<'_> {
     /// The answer for a request that has been to its cells.
     pub(super) fn release(self, forwarded: Forwarded<'_>) -> Response<Reply> {
         let Forwarded { admitted, reached, answer } = forwarded;
-        let (plan, class) = (admitted.identified.plan, admitted.identified.route.class);
+        let Identified { tenant, plan, route } = admitted.identified;
+        let class = route.class;
         let standing = admitted.permit.standing().clone();
         let permit = Some((admitted.permit, reached));
         let mut response = match answer {
@@ -136,6 +140,9 @@ impl Closing<'_> {
                 }
             }
             Err(rejection) => {
+                if rejection.reason.is_want_of_room() {
+                    self.top.refused(&tenant, self.arrived);
+                }
                 let held = self.hold(permit, class, rejection.reason.outcome());
                 self.own_answer(rejection, InFlight(Some(held)))
             }
@@ -254,6 +261,7 @@ mod tests {
     use super::*;
     use crate::cells::Directory;
     use crate::snapshot::Snapshot;
+    use crate::top::Top;
 
     /// The counters that are not zero, after `work` with what closes a call.
     fn counted(work: impl FnOnce(Closing<'_>)) -> Vec<String> {
@@ -265,7 +273,8 @@ mod tests {
         let metrics = Metrics::register(&mut registry);
         let snapshots = Arc::new(ArcSwap::new(snapshot));
         let view = CachedView::new(snapshots, metrics.clone(), UpstreamLimits::default()).current();
-        work(Closing { view: &view, metrics: &metrics, arrived: Instant::now(), is_grpc: true });
+        let top = &Top::default().worker();
+        work(Closing { view: &view, metrics: &metrics, top, arrived: Instant::now(), is_grpc: true });
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
         let counters = text.lines().filter(|line| line.starts_with("cofferdam_router_requests_total{"));

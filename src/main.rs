@@ -7,6 +7,7 @@ mod cell;
 mod check;
 mod demo;
 mod place;
+mod probe;
 mod process;
 mod router;
 mod size;
@@ -35,6 +36,7 @@ enum Command {
     Cell(cell::Args),
     Check(check::Args),
     Place(place::Args),
+    Probe(probe::Args),
     BlastRadius(blast_radius::Args),
     Size(size::Args),
     Demo(demo::Args),
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::Cell(args) => cell::run(args),
         Command::Check(args) => check::run(args),
         Command::Place(args) => place::run(args),
+        Command::Probe(args) => probe::run(args),
         Command::BlastRadius(args) => blast_radius::run(args),
         Command::Size(args) => size::run(args),
         Command::Demo(args) => demo::run(args),

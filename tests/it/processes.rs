@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::support::files::{PINS, alone, fleet, revision};
-use crate::support::processes::{Process, RealFleet, probe};
+use crate::support::processes::{Process, RealFleet, probe, run};
 use crate::support::raw::{self, get};
 use crate::support::scripted::{Play, Refusing, Scripted, ok};
 use crate::support::{eventually, within};
@@ -75,6 +75,25 @@ async fn a_terminated_router_turns_unready_finishes_and_exits_with_0() {
         .await;
     assert_eq!(client.answer().await.text(), "late");
     assert_eq!(fleet.router.end().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn probe_exits_with_0_where_a_process_is_ready_and_says_why_where_it_is_not() {
+    let cell = Scripted::named("cell").await;
+    let fleet = RealFleet::start(0, &["--drain-grace", "20s"], |_| alone(cell.address, "")).await;
+    let at = fleet.probes.to_string();
+    assert_eq!(run(&["probe", "--at", &at]).status.code(), Some(0));
+    fleet.router.signal(Signal::TERM);
+    eventually("readiness to turn", async || (probe(fleet.probes, "/readyz").await == 503).then_some(()))
+        .await;
+    let unready = run(&["probe", "--at", &at]);
+    let said = String::from_utf8(unready.stderr).unwrap();
+    assert_eq!(unready.status.code(), Some(1), "{said}");
+    assert_eq!(said, format!("cofferdam: http://{at}/readyz answers 503 Service Unavailable: draining\n"));
+    assert_eq!(run(&["probe", "--at", &at, "--path", "/healthz"]).status.code(), Some(0));
+    drop(fleet.router);
+    let said = String::from_utf8(run(&["probe", "--at", &at]).stderr).unwrap();
+    assert!(said.starts_with(&format!("cofferdam: could not ask http://{at}/readyz: ")), "{said}");
 }
 
 #[tokio::test]

@@ -6,6 +6,8 @@
 mod contract;
 mod memory;
 mod redis;
+#[path = "../../../../tests/support/redis/container.rs"]
+mod redis_container;
 #[path = "../../../../tests/support/redis/mod.rs"]
 mod redis_server;
 mod slow_path;

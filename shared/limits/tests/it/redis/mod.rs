@@ -4,6 +4,7 @@
 mod answers;
 mod bucket;
 mod concurrency;
+mod container;
 mod groups;
 mod leases;
 mod model;

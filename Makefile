@@ -2,10 +2,20 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: demo test lint bench bench-peers fuzz audit help prerequisites
+# The engine's own compose, or the older command beside it.
+COMPOSE = $$(docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p cofferdam -f deploy/compose.yaml
+.PHONY: demo fleet-up fleet-down test lint bench bench-peers fuzz audit help prerequisites
 
 demo: ## Watch one noisy and one poisonous tenant meet a fleet (30 s after the build)
 	cargo run --release -- demo
+
+fleet-up: ## Start a fleet in containers, at http://127.0.0.1:7000 (without a registry: deploy/offline-images.sh first)
+	cargo build --release
+	deploy/image.sh $${CARGO_TARGET_DIR:-target}/release/cofferdam cofferdam
+	$(COMPOSE) up -d --no-build
+
+fleet-down: ## Take that fleet down
+	$(COMPOSE) down -v
 
 test: prerequisites ## Run every test: unit, property, contract, integration, documentation
 	tests/run.sh

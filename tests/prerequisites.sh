@@ -22,6 +22,10 @@ for need in "${needs[@]}"; do
 done
 # Debian keeps a part of the standard library apart: without it there is no virtual environment.
 python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
+# Where there is a container engine, a fleet is started in it.
+if docker info >/dev/null 2>&1 && ! docker compose version >/dev/null 2>&1; then
+  command -v docker-compose >/dev/null || packages+=(docker-compose)
+fi
 ((${#packages[@]})) || exit 0
 
 refuse() {

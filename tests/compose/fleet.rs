@@ -1,0 +1,162 @@
+//! A fleet of containers under a name of its own, which goes with everything it has made when it is dropped.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use tokio::net::TcpStream;
+
+use crate::engine::{compose, must, run};
+use crate::support::eventually;
+use crate::support::metrics::scrape;
+use crate::support::raw::{self, with_fields};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+const EXE: &str = env!("CARGO_BIN_EXE_cofferdam");
+
+/// What the names of projects and images of tests begin with; the number of the test's process follows.
+const NAME: &str = "cofferdam-test-";
+
+/// A fleet, for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    name: String,
+}
+
+/// Where a fleet is found on loopback.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Published {
+    pub(crate) balancer: SocketAddr,
+    pub(crate) routers: [PublishedRouter; 2],
+}
+
+/// Where one of its routers is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PublishedRouter {
+    pub(crate) data: SocketAddr,
+    pub(crate) probes: SocketAddr,
+}
+
+impl Fleet {
+    /// Makes the images that are not there, and starts every container.
+    pub(crate) fn up() -> Self {
+        sweep();
+        must(&mut Command::new(format!("{ROOT}/deploy/offline-images.sh")));
+        let fleet = Self { name: format!("{NAME}{}", std::process::id()) };
+        fleet.build();
+        must(fleet.compose().args(["up", "--detach", "--no-build"]));
+        fleet
+    }
+
+    /// The image of the binary under test. Where Debian 12 cannot run that, the image is built from source.
+    fn build(&self) {
+        let prebuilt = run(Command::new(format!("{ROOT}/deploy/image.sh")).args([EXE, &self.name]));
+        if let Err(error) = prebuilt {
+            eprintln!("{error}\nfrom source, then");
+            let file = format!("{ROOT}/deploy/Dockerfile");
+            must(Command::new("docker").args(["build", "-q", "-t", &self.name, "-f", &file, ROOT]));
+        }
+    }
+
+    /// Waits until every part serves and knows of the others.
+    pub(crate) async fn ready(&self) -> Published {
+        let published = Published {
+            balancer: self.published("balancer", 7000),
+            routers: ["router-a", "router-b"].map(|router| PublishedRouter {
+                data: self.published(router, 7000),
+                probes: self.published(router, 7002),
+            }),
+        };
+        for PublishedRouter { probes, .. } in published.routers {
+            eventually("a router that knows four cells", async || {
+                (serves(probes, "/readyz").await
+                    && scrape(probes).await.sum("cofferdam_router_cell_up", &[]) == 4.0)
+                    .then_some(())
+            })
+            .await;
+        }
+        eventually("a balancer that knows both routers", async || {
+            serves(published.balancer, "/").await;
+            for PublishedRouter { probes, .. } in published.routers {
+                if scrape(probes).await.sum("cofferdam_router_requests_total", &["outcome=\"success\""])
+                    == 0.0
+                {
+                    return None;
+                }
+            }
+            Some(())
+        })
+        .await;
+        published
+    }
+
+    /// Ends a service's container as a machine that loses its power.
+    pub(crate) fn kill(&self, service: &str) {
+        must(self.compose().args(["kill", service]));
+    }
+
+    /// Whether these routers can count together.
+    pub(crate) fn has_store(&self) -> bool {
+        must(Command::new("docker").args(["run", "--rm", &self.name, "router", "--help"])).contains("--store")
+    }
+
+    /// Where a service's port is published.
+    fn published(&self, service: &str, port: u16) -> SocketAddr {
+        must(self.compose().args(["port", service, &port.to_string()])).parse().unwrap()
+    }
+
+    fn compose(&self) -> Command {
+        let mut command = compose();
+        command.args(["--project-name", &self.name, "--file", &format!("{ROOT}/deploy/compose.yaml")]);
+        command.env("COFFERDAM_IMAGE", &self.name);
+        // The engine chooses every port.
+        for port in ["PORT", "ROUTER_A_PORT", "ROUTER_A_PROBES", "ROUTER_B_PORT", "ROUTER_B_PROBES"] {
+            command.env(format!("COFFERDAM_{port}"), "");
+        }
+        command
+    }
+
+    fn down(&self) {
+        // Nobody waits for what would be drained.
+        let _ = run(self.compose().arg("kill"));
+        if let Err(error) = run(self.compose().args(["down", "--volumes", "--remove-orphans"])) {
+            eprintln!("{error}");
+        }
+        let _ = run(Command::new("docker").args(["image", "rm", &self.name]));
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let logs = run(self.compose().args(["logs", "--no-color", "--tail", "40"]));
+            eprintln!("{}", logs.unwrap_or_else(|error| error));
+        }
+        self.down();
+    }
+}
+
+/// Takes down what tests left behind that were killed.
+fn sweep() {
+    let label = "com.docker.compose.project";
+    let format = format!("{{{{.Label \"{label}\"}}}}");
+    let filter = format!("label={label}");
+    let listed = must(Command::new("docker").args(["ps", "--all", "--filter", &filter, "--format", &format]));
+    for name in listed.lines() {
+        let process = name.strip_prefix(NAME).map(|id| format!("/proc/{id}"));
+        if process.is_some_and(|process| !Path::new(&process).exists()) {
+            Fleet { name: name.to_owned() }.down();
+        }
+    }
+}
+
+/// Whether a request there is answered by 200. A published port may accept connections before its container does, and
+/// closes them then.
+async fn serves(at: SocketAddr, path: &str) -> bool {
+    if TcpStream::connect(at).await.is_err() {
+        return false;
+    }
+    let mut client = raw::Client::connect(at).await;
+    let asked = client.try_send(with_fields("GET", path, "early", "connection: close\r\n")).await;
+    asked.is_ok() && client.rest().await.starts_with(b"HTTP/1.1 200 ")
+}

@@ -13,6 +13,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::model::{Circumstances, Model, Step};
+use super::replica::{FALL_BACK, REPLICATE};
 use super::{Held, START_US, add_call};
 use asked::{Ask, Limits};
 
@@ -43,37 +44,27 @@ enum World {
     Steady,
 }
 
-fn events(world: World) -> impl Strategy<Value = Event> {
-    let asks = vec(asked::ask(), 1..4);
-    let call = (prop::sample::select(vec!['a', 'b', 'c']), asks)
-        .prop_map(|(session, asks)| Event::Call { session, asks });
-    let forward = prop_oneof![
-        4 => 0_i64..2_000,
-        4 => 0_i64..1_000_000,
-        2 => 0_i64..8_000_000,
-        1 => 0_i64..100_000_000,
-    ];
-    let forward = forward.prop_map(Event::Clock);
-    if world == World::Steady {
-        return prop_oneof![40 => call, 20 => forward, 1 => Just(Event::Wipe)].boxed();
-    }
-    let back = prop_oneof![3 => 0_i64..2_000_000, 1 => 0_i64..50_000_000].prop_map(|us| Event::Clock(-us));
-    let failover = any::<bool>().prop_map(|is_behind| Event::Failover { is_behind });
-    let rare = prop_oneof![Just(Event::Wipe), failover, Just(Event::Replicate)];
-    prop_oneof![80 => call, 40 => forward, 6 => back, 4 => rare].boxed()
+/// What may happen next. Plain ranges, since choices between strategies would cost more than the calls.
+fn event(world: World) -> impl Strategy<Value = Event> {
+    let clock = (0_u32..4, 0_i64..1_000_000);
+    let call = (prop::sample::select(&['a', 'b', 'c'][..]), vec(asked::ask(), 1..4));
+    (0_u32..130, clock, call).prop_map(move |(what, (reach, us), (session, asks))| match what {
+        0..80 => Event::Call { session, asks },
+        80..120 => {
+            Event::Clock(us * [1, 8, 100, 1_000][reach as usize] / 1_000_i64.pow((reach % 2) * (what % 2)))
+        }
+        120..122 => Event::Wipe,
+        _ if world == World::Steady => Event::Clock(us),
+        122..127 => Event::Clock(-us * [1, 2, 1, 50][reach as usize]),
+        127 => Event::Failover { is_behind: true },
+        128 => Event::Failover { is_behind: false },
+        _ => Event::Replicate,
+    })
 }
 
 fn histories(world: World) -> impl Strategy<Value = Vec<Event>> {
-    vec(events(world), 1..600)
+    vec(event(world), 1..600)
 }
-
-/// Copies every key beside itself, or back. A test's own scripts, which declare nothing.
-const REPLICATE: &str = "
-    for _, key in ipairs(redis.call('KEYS', 'old{*')) do redis.call('DEL', key) end
-    for _, key in ipairs(redis.call('KEYS', '{*')) do redis.call('COPY', key, 'old' .. key) end";
-const FALL_BACK: &str = "
-    for _, key in ipairs(redis.call('KEYS', '{*')) do redis.call('DEL', key) end
-    for _, key in ipairs(redis.call('KEYS', 'old{*')) do redis.call('COPY', key, string.sub(key, 4)) end";
 
 /// A case: the commands for the server, and what the model answers.
 struct Case<'a> {

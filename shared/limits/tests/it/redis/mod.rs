@@ -10,7 +10,9 @@ mod leases;
 mod model;
 mod numbers;
 mod one_slot;
+mod replica;
 mod shapes;
+mod simulation;
 mod windows;
 
 use std::num::NonZeroU64;

@@ -51,27 +51,29 @@ const BUCKETS: [(&str, u64); 8] = [
 ];
 
 pub(super) fn ask() -> impl Strategy<Value = Ask> {
-    let kind =
-        prop::sample::select(vec![Kind::Permits, Kind::Tokens, Kind::RouteTokens, Kind::Window, Kind::Shape]);
-    let age = prop_oneof![6 => Just(0_u64), 1 => 1_u64..12];
-    let spent = prop_oneof![6 => Just(0_i64), 6 => -5_i64..30, 1 => -(1_i64 << 40)..(1 << 40)];
-    let want = prop_oneof![9 => 0_u32..14, 1 => any::<u32>()];
-    let min = prop_oneof![3 => Just(0_u32), 3 => 0_u32..5, 1 => any::<u32>()];
-    let held = prop_oneof![20 => 0_u32..14, 1 => any::<u32>()];
-    let numbers = (any::<bool>(), 0_usize..8, age, any::<bool>());
-    (kind, numbers, held, spent, want, min).prop_map(
-        |(kind, (is_grouped, which, age, has_account), held, spent, want, min)| Ask {
-            kind,
-            is_grouped,
-            which,
-            age,
-            has_account,
-            held,
-            spent,
-            want,
-            min,
+    let kinds = &[Kind::Permits, Kind::Tokens, Kind::RouteTokens, Kind::Window, Kind::Shape][..];
+    let what = (prop::sample::select(kinds), any::<bool>(), 0_usize..8, 0_u64..24, any::<bool>());
+    let numbers = (0_u32..280, -400_i64..400, 0_u32..150, 0_u32..100);
+    (what, numbers).prop_map(|((kind, is_grouped, which, age, has_account), (held, spent, want, min))| Ask {
+        kind,
+        is_grouped,
+        which,
+        age: age.saturating_sub(12),
+        has_account,
+        held: small_or(held, 14, 20),
+        spent: match spent {
+            -200..=200 => 0,
+            small if small % 20 != 0 => small % 30,
+            large => large << 32,
         },
-    )
+        want: small_or(want, 14, 10),
+        min: if min < 50 { 0 } else { small_or(min, 5, 20) },
+    })
+}
+
+/// One of `n` small numbers; in one of `rare` cases a large one.
+fn small_or(number: u32, n: u32, rare: u32) -> u32 {
+    if (number / n) % rare == rare - 1 { u32::MAX - number } else { number % n }
 }
 
 /// The steps of the `nth` call. Those that are grouped come first, each key once.

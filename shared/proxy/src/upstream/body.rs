@@ -43,7 +43,6 @@ pub(crate) struct Http1Body {
     exchange: Option<Exchange>,
     left: Left,
     pool: Arc<Pool>,
-    idle: Duration,
     timer: Option<Pin<Box<Sleep>>>,
     /// Whether the timer runs: nothing has happened since it was set.
     waiting: bool,
@@ -58,13 +57,13 @@ enum Left {
 }
 
 impl Http1Body {
-    pub(super) fn new(exchange: Exchange, kind: BodyKind, pool: Arc<Pool>, idle: Duration) -> Self {
+    pub(super) fn new(exchange: Exchange, kind: BodyKind, pool: Arc<Pool>) -> Self {
         let left = match kind {
             BodyKind::Length(bytes) => Left::Bytes(bytes),
             BodyKind::Chunked => Left::Chunks(Decoder::default()),
             BodyKind::Close => Left::UntilClose,
         };
-        let mut body = Self { exchange: Some(exchange), left, pool, idle, timer: None, waiting: false };
+        let mut body = Self { exchange: Some(exchange), left, pool, timer: None, waiting: false };
         if kind == BodyKind::Length(0) {
             body.end();
         }
@@ -73,7 +72,7 @@ impl Http1Body {
 
     /// The connection, once its protocol has changed; only a 101's body has one.
     pub(super) fn into_switched(self) -> Option<Switched> {
-        self.exchange.map(|exchange| Switched::new(exchange.pooled, self.idle))
+        self.exchange.map(|exchange| Switched::new(exchange.pooled, self.pool.limits.stream_idle))
     }
 
     /// Gives the connection back, or closes it where it cannot serve again.
@@ -153,7 +152,7 @@ impl Http1Body {
                 Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
                 Poll::Pending => {
                     ready!(self.poll_idle(cx));
-                    return Poll::Ready(Some(Err(UpstreamBodyError::Idle(self.idle))));
+                    return Poll::Ready(Some(Err(UpstreamBodyError::Idle(self.pool.limits.stream_idle))));
                 }
             }
         }
@@ -161,7 +160,7 @@ impl Http1Body {
 
     /// Ready once nothing has come for too long. The timer is made once and set anew for each wait.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let deadline = || Instant::now() + self.idle;
+        let deadline = || Instant::now() + self.pool.limits.stream_idle;
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline())));
         if !std::mem::replace(&mut self.waiting, true) {
             timer.as_mut().reset(deadline());

@@ -24,6 +24,7 @@ mod http2;
 mod limits;
 mod outbox;
 mod pool;
+mod serving;
 mod switched;
 mod trailers;
 mod upload;
@@ -63,7 +64,6 @@ pub struct Lease {
     pooled: Box<Pooled>,
     reused: bool,
     pool: Arc<Pool>,
-    limits: UpstreamLimits,
 }
 
 /// A stream's place on a connection, for one exchange.
@@ -125,7 +125,7 @@ impl Upstream {
     }
 
     fn leased(&self, pooled: Box<Pooled>, reused: bool) -> Lease {
-        Lease { pooled, reused, pool: Arc::clone(&self.pool), limits: self.limits }
+        Lease { pooled, reused, pool: Arc::clone(&self.pool) }
     }
 }
 
@@ -142,7 +142,7 @@ impl Lease {
     ///
     /// [`SendFault`], by what can have reached the other side.
     pub async fn send(self, head: Head<'_>, body: &ReplayBody) -> Result<Response<UpstreamBody>, SendFault> {
-        let Self { pooled, reused, pool, limits } = self;
+        let Self { pooled, reused, pool } = self;
         let mut exchange = Exchange::new(pooled, head, body);
         // One turn later, so that requests that were read together are written together: the other side then wakes up
         // once for all of them, and waking it is what a write costs most.
@@ -153,7 +153,7 @@ impl Lease {
             return Err(SendFault::Unsent);
         }
         let (answer, kind) = exchange.answer().await?;
-        let body = Http1Body::new(exchange, kind, pool, limits.stream_idle);
+        let body = Http1Body::new(exchange, kind, pool);
         Ok(Response::from_parts(answer, body.into()))
     }
 }

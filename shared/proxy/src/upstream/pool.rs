@@ -9,11 +9,12 @@ use tokio::time::{Instant, sleep_until};
 
 use super::connection::Connection;
 use super::limits::UpstreamLimits;
+use super::serving::Serving;
 
 /// The connections of one worker to one address that nobody uses now.
 #[derive(Debug)]
 pub(super) struct Pool {
-    limits: UpstreamLimits,
+    pub(super) limits: UpstreamLimits,
     idle: Mutex<IdleSet>,
     /// Connections that stand, idle and in use.
     open: Arc<AtomicUsize>,
@@ -33,10 +34,12 @@ struct Idle {
     since: Instant,
 }
 
-/// A connection, counted for as long as it stands. It is kept in a box for as long, so that handing it on moves a pointer.
+/// A connection and what it serves, counted for as long as it stands. It is kept in a box for as long, so that handing it
+/// on moves a pointer.
 #[derive(Debug)]
 pub(super) struct Pooled {
     pub(super) connection: Connection,
+    pub(super) serving: Serving,
     /// Held for its drop alone.
     _count: Count,
 }
@@ -47,7 +50,7 @@ pub(super) struct Count(Arc<AtomicUsize>);
 
 impl Pooled {
     pub(super) fn new(connection: Connection, count: Count) -> Self {
-        Self { connection, _count: count }
+        Self { connection, serving: Serving::nothing(), _count: count }
     }
 }
 
@@ -86,6 +89,7 @@ impl Pool {
     /// Takes a connection back.
     pub(super) fn put(self: &Arc<Self>, mut pooled: Box<Pooled>) {
         pooled.connection.rest();
+        pooled.serving = Serving::nothing();
         let mut idle = self.idle.lock();
         idle.connections.push_back(Idle { pooled, since: Instant::now() });
         if !std::mem::replace(&mut idle.reaped, true) {

@@ -13,7 +13,7 @@ use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::replay::{BodyError, ReplayBody};
 use cofferdam_proxy::trace;
 use cofferdam_proxy::upgrade;
-use cofferdam_proxy::upstream::{AnswerError, ConnectFault, Head, Lease, SendFault, Upstream, UpstreamBody};
+use cofferdam_proxy::upstream::{AnswerError, ConnectFault, Head, SendFault, Upstream, UpstreamBody};
 use cofferdam_proxy::via::Via;
 use http::{HeaderMap, Response, StatusCode, Version};
 use tokio::time::{Instant, timeout_at};
@@ -110,14 +110,12 @@ pub(crate) async fn forward(upstream: &Upstream, ask: Ask<'_>) -> Result<Respons
     if ask.deadline <= Instant::now() {
         return Err(Fault::Deadline);
     }
-    let answered = async {
-        if ask.http2 {
-            // In a box, which keeps every other request's future small.
-            return Box::pin(stream(upstream, ask)).await;
-        }
-        exchange(upstream, ask.head, ask.body).await
-    };
-    timeout_at(ask.deadline, answered).await.map_err(|_| Fault::Deadline)?
+    if ask.http2 {
+        // In a box, which keeps every other request's future small.
+        let streamed = Box::pin(timeout_at(ask.deadline, stream(upstream, ask)));
+        return streamed.await.map_err(|_| Fault::Deadline)?;
+    }
+    exchange(upstream, ask).await
 }
 
 /// The same rule on a stream: what the backend has not looked at gets one more try; what was lost on a connection that
@@ -143,28 +141,28 @@ async fn stream(upstream: &Upstream, ask: Ask<'_>) -> Result<Response<UpstreamBo
     Ok(answer)
 }
 
-async fn exchange(
-    upstream: &Upstream,
-    head: Head<'_>,
-    body: &ReplayBody,
-) -> Result<Response<UpstreamBody>, Fault> {
-    let lease = upstream.lease().await.map_err(Fault::NoConnection)?;
-    let reused = lease.reused();
-    let lost = match send(lease, head, body).await {
-        Err(lost @ (Fault::Unread | Fault::Lost(_))) if reused => lost,
-        other => return other,
+async fn exchange(upstream: &Upstream, ask: Ask<'_>) -> Result<Response<UpstreamBody>, Fault> {
+    let lost = match upstream.reuse() {
+        None => None,
+        Some(lease) => match lease.send(ask.head, ask.body, ask.deadline).await.map_err(fault) {
+            Err(lost @ (Fault::Unread | Fault::Lost(_))) => Some(lost),
+            other => return other,
+        },
     };
-    let unwritten = matches!(lost, Fault::Unread);
-    let again = body.replayable() && (unwritten || head.method.is_idempotent());
-    if !again {
-        return Err(lost);
+    if let Some(lost) = lost {
+        let again = matches!(lost, Fault::Unread) || ask.head.method.is_idempotent();
+        if !again || !ask.body.replayable() {
+            return Err(lost);
+        }
     }
-    let fresh = upstream.connect().await.map_err(Fault::NoConnection)?;
-    send(fresh, head, body).await
+    // In a box, which keeps every other request's future small.
+    Box::pin(on_fresh(upstream, ask)).await
 }
 
-async fn send(lease: Lease, head: Head<'_>, body: &ReplayBody) -> Result<Response<UpstreamBody>, Fault> {
-    lease.send(head, body).await.map_err(fault)
+async fn on_fresh(upstream: &Upstream, ask: Ask<'_>) -> Result<Response<UpstreamBody>, Fault> {
+    let connected = timeout_at(ask.deadline, upstream.connect()).await.map_err(|_| Fault::Deadline)?;
+    let fresh = connected.map_err(Fault::NoConnection)?;
+    fresh.send(ask.head, ask.body, ask.deadline).await.map_err(fault)
 }
 
 fn fault(fault: SendFault) -> Fault {
@@ -172,6 +170,7 @@ fn fault(fault: SendFault) -> Fault {
         SendFault::Unsent => Fault::Unread,
         SendFault::Lost(error) => Fault::Lost(error),
         SendFault::Malformed(error) => Fault::Malformed(error),
+        SendFault::Late => Fault::Deadline,
         SendFault::RequestBody(BodyError::TooLarge(_)) => Fault::BodyTooLarge,
         SendFault::RequestBody(BodyError::Idle(_)) => Fault::BodyIdle,
         SendFault::RequestBody(error) => Fault::BodyBroken(error),

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use cofferdam_model::{CellIndex, CellReason, headers};
 use cofferdam_proxy::grpc::{self, Call, Code};
 use cofferdam_proxy::replay::{BodyError, ReplayBody};
-use cofferdam_proxy::upstream::{ConnectFault, Head, SendFault, Upstream, UpstreamBody};
+use cofferdam_proxy::upstream::{ConnectFault, Head, Lease, SendFault, Upstream, UpstreamBody};
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, Response};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
-use tokio::time::timeout_at;
+use tokio::time::{Instant as Deadline, timeout_at};
 
 use super::admit::Admitted;
 use super::choose::Chosen;
@@ -127,8 +127,8 @@ impl Exchange<'_> {
         deadline: Instant,
     ) -> Result<Answer, Failed> {
         let on_cell = self.view.snapshot.cells[cell.get()].enter();
-        let failed = match timeout_at(deadline.into(), self.send(cell, fresh, head, &on_cell)).await {
-            Ok(Ok(response)) => match refusal_fault(response.headers()) {
+        let failed = match self.send(cell, fresh, head, &on_cell, deadline.into()).await {
+            Ok(response) => match refusal_fault(response.headers()) {
                 None => return Ok(Answer { response, on_cell, cell }),
                 Some(fault) => {
                     let retry_after = retry_after(response.headers());
@@ -137,8 +137,7 @@ impl Exchange<'_> {
                     Failed { fault, retry_after }
                 }
             },
-            Ok(Err(fault)) => Failed { fault, retry_after: None },
-            Err(_) => Failed { fault: Fault::Deadline, retry_after: None },
+            Err(fault) => Failed { fault, retry_after: None },
         };
         let (id, fault) = (on_cell.cell().id.as_str(), failed.fault.as_str());
         tracing::debug!(cell = id, fault, "attempt failed");
@@ -152,17 +151,24 @@ impl Exchange<'_> {
         fresh: bool,
         head: Head<'_>,
         on_cell: &OnCell,
+        deadline: Deadline,
     ) -> Result<Response<UpstreamBody>, Fault> {
         let upstream = &self.view.upstreams[cell.get()];
         let (sent, reused) = match self.call {
             Call::Plain => {
-                let lease = if fresh { upstream.connect().await } else { upstream.lease().await };
-                let lease = lease.map_err(|fault| no_connection(&fault, on_cell))?;
+                let kept = if fresh { None } else { upstream.reuse() };
+                let lease = match kept {
+                    Some(lease) => lease,
+                    // In a box, as is the call: each keeps every other request's future small.
+                    None => Box::pin(connect(upstream, on_cell, deadline)).await?,
+                };
                 let reused = lease.reused();
-                (lease.send(head, self.body).await, reused)
+                (lease.send(head, self.body, deadline).await, reused)
             }
-            // In a box, which keeps every other request's future small.
-            Call::Grpc { .. } => Box::pin(self.call(upstream, fresh, head, on_cell)).await?,
+            Call::Grpc { .. } => {
+                let called = timeout_at(deadline, self.call(upstream, fresh, head, on_cell));
+                Box::pin(called).await.map_err(|_| Fault::Deadline)??
+            }
         };
         match sent {
             Ok(response) => {
@@ -176,6 +182,7 @@ impl Exchange<'_> {
             Err(SendFault::RequestBody(_)) => Err(Fault::BodyBroken),
             Err(SendFault::Malformed(_)) => Err(Fault::Malformed),
             Err(SendFault::Lost(_)) => Err(Fault::Lost { reused }),
+            Err(SendFault::Late) => Err(Fault::Deadline),
         }
     }
 
@@ -196,6 +203,11 @@ impl Exchange<'_> {
         }
         Ok((sent, reused))
     }
+}
+
+async fn connect(upstream: &Upstream, on_cell: &OnCell, deadline: Deadline) -> Result<Lease, Fault> {
+    let connected = timeout_at(deadline, upstream.connect()).await.map_err(|_| Fault::Deadline)?;
+    connected.map_err(|fault| no_connection(&fault, on_cell))
 }
 
 fn no_connection(fault: &ConnectFault, on_cell: &OnCell) -> Fault {

@@ -48,7 +48,11 @@ mod tests {
             assert_eq!(rang, rings, "{patience} s");
             let took = if rings { Duration::from_secs(patience) } else { most };
             // Timers have a grain of a millisecond.
-            assert!(began.elapsed() - took <= Duration::from_millis(1), "{patience} s: {:?}", began.elapsed());
+            assert!(
+                began.elapsed() - took <= Duration::from_millis(1),
+                "{patience} s: {:?}",
+                began.elapsed()
+            );
         }
     }
 }

@@ -11,6 +11,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::io::poll_read_buf;
 
 use super::address::Stream;
+use super::clock::Clock;
 use super::limits::HELD;
 use super::outbox::Outbox;
 
@@ -29,6 +30,8 @@ pub(super) struct Connection {
     pub(super) out: Outbox,
     /// Bytes written for this exchange.
     pub(super) written: u64,
+    /// Bounds the wait for each answer's head.
+    pub(super) clock: Clock,
     room: usize,
     /// Runs while the other side takes nothing of what there is for it.
     held: Option<Pin<Box<Sleep>>>,
@@ -50,6 +53,7 @@ impl Connection {
             read: BytesMut::new(),
             out: Outbox::default(),
             written: 0,
+            clock: Clock::default(),
             room: FIRST_READ,
             held: None,
         }

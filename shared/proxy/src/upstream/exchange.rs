@@ -4,8 +4,9 @@ use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll, ready};
 
-use http::response::Parts;
 use http::StatusCode;
+use http::response::Parts;
+use tokio::time::Instant;
 
 use super::connection::Connection;
 use super::fault::{AnswerError, SendFault, closed};
@@ -34,9 +35,16 @@ impl Exchange {
         Self { pooled }
     }
 
-    /// Sends, and awaits the head of the final answer.
-    pub(super) async fn answer(&mut self) -> Result<(Parts, BodyKind), SendFault> {
-        poll_fn(|cx| self.poll_answer(cx)).await
+    /// Sends, and awaits the head of the final answer until `deadline`.
+    pub(super) async fn answer(&mut self, deadline: Instant) -> Result<(Parts, BodyKind), SendFault> {
+        let answered = |cx: &mut Context<'_>| {
+            if let answered @ Poll::Ready(_) = self.poll_answer(cx) {
+                return answered;
+            }
+            ready!(self.connection().clock.poll(deadline, cx));
+            Poll::Ready(Err(SendFault::Late))
+        };
+        poll_fn(answered).await
     }
 
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Parts, BodyKind), SendFault>> {

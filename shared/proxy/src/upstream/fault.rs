@@ -34,6 +34,9 @@ pub enum SendFault {
     /// The request's own body failed: the client's doing.
     #[error("request body failed")]
     RequestBody(#[source] BodyError),
+    /// The answer's head was not there by the deadline.
+    #[error("deadline passed before an answer")]
+    Late,
 }
 
 /// What is wrong with an answer. It is refused where a lenient reader and a strict one could disagree about where it

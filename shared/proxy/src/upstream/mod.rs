@@ -14,6 +14,7 @@ mod address;
 mod answer;
 mod body;
 mod chunked;
+mod clock;
 mod connection;
 mod exchange;
 mod fault;
@@ -32,6 +33,7 @@ mod upload;
 use std::sync::Arc;
 
 use http::Response;
+use tokio::time::Instant;
 
 pub use self::address::{Address, Stream};
 pub use self::answer::UpstreamBody;
@@ -98,10 +100,15 @@ impl Upstream {
     ///
     /// [`ConnectFault`]: nothing has reached the other side.
     pub async fn lease(&self) -> Result<Lease, ConnectFault> {
-        match self.pool.take() {
-            Some(pooled) => Ok(self.leased(pooled, true)),
+        match self.reuse() {
+            Some(lease) => Ok(lease),
             None => self.connect().await,
         }
+    }
+
+    /// A connection that is idle, if there is one.
+    pub fn reuse(&self) -> Option<Lease> {
+        self.pool.take().map(|pooled| self.leased(pooled, true))
     }
 
     /// A new connection, whatever is idle.
@@ -135,13 +142,18 @@ impl Lease {
         self.reused
     }
 
-    /// Sends a request and awaits the head of its answer. Dropping the future closes the connection, and so cancels the
-    /// exchange.
+    /// Sends a request and awaits the head of its answer until `deadline`. Dropping the future closes the connection, and so
+    /// cancels the exchange.
     ///
     /// # Errors
     ///
     /// [`SendFault`], by what can have reached the other side.
-    pub async fn send(self, head: Head<'_>, body: &ReplayBody) -> Result<Response<UpstreamBody>, SendFault> {
+    pub async fn send(
+        self,
+        head: Head<'_>,
+        body: &ReplayBody,
+        deadline: Instant,
+    ) -> Result<Response<UpstreamBody>, SendFault> {
         let Self { pooled, reused, pool } = self;
         let mut exchange = Exchange::new(pooled, head, body);
         // One turn later, so that requests that were read together are written together: the other side then wakes up
@@ -152,7 +164,7 @@ impl Lease {
         if reused && !exchange.connection().is_fresh() {
             return Err(SendFault::Unsent);
         }
-        let (answer, kind) = exchange.answer().await?;
+        let (answer, kind) = exchange.answer(deadline).await?;
         let body = Http1Body::new(exchange, kind, pool);
         Ok(Response::from_parts(answer, body.into()))
     }

@@ -16,6 +16,7 @@ use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 use crate::script::{Script, limits};
 
@@ -41,6 +42,7 @@ impl Relay {
                     upgrade: false,
                 },
                 &body,
+                Instant::now() + Duration::from_secs(3600),
             )
             .await
     }

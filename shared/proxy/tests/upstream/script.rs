@@ -13,6 +13,7 @@ use http::{Method, Response};
 use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
 
 /// A listener whose connections a test plays by hand.
 pub(crate) struct Script {
@@ -121,6 +122,7 @@ pub(crate) async fn send(lease: Lease, method: Method) -> Result<Response<Upstre
                 upgrade: false,
             },
             &ReplayBody::empty(),
+            Instant::now() + Duration::from_secs(3600),
         )
         .await
 }

@@ -122,11 +122,10 @@ impl DataPath {
         let exchange = forward::Exchange { view, metrics: &self.metrics, call, body: &body };
         let waiting = closing.waits(class);
         let forwarded = forward::forward(chosen, &mut outgoing, &exchange).await;
-        waiting.over();
         if let Ok(answer) = &forwarded.answer {
             span.record("cell", answer.on_cell.cell().id.as_str());
         }
-        closing.release(forwarded)
+        closing.release(forwarded, waiting)
     }
 
     /// The journey, in a span of its own.

@@ -1,6 +1,7 @@
 //! The answer to the client, and the end of everything that the request held: the permit and the place on a cell ride
 //! in the answer's body and are given back once, at its end, its error or its drop.
 
+use std::mem;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -35,9 +36,10 @@ use crate::top::Counters;
 /// The body of every answer.
 pub(crate) type Reply = Guarded<Payload, InFlight>;
 
-/// Everything that a request holds until its answer's body has ended.
+/// Everything that a request holds until its answer's body has ended. It is in a box, since an answer is moved a dozen times
+/// on its way out.
 #[derive(Debug, Default)]
-pub(crate) struct InFlight(Option<Held>);
+pub(crate) struct InFlight(Option<Box<Held>>);
 
 #[derive(Debug)]
 struct Held {
@@ -53,7 +55,7 @@ struct Held {
 
 /// A request that has no answer yet. Dropping it means that its client went away, or that it met a fault of ours.
 #[derive(Debug)]
-pub(super) struct Waiting(Option<Held>);
+pub(super) struct Waiting(InFlight);
 
 /// What every answer of one request is made with.
 #[derive(Clone, Copy)]
@@ -92,8 +94,8 @@ impl Closing<'_> {
         identified: &Identified<'_>,
         limits: &Limits,
     ) -> Response<Reply> {
-        let held = self.hold(None, identified.route.class, rejection.reason.outcome());
-        let mut response = self.own_answer(rejection, InFlight(Some(held)));
+        let held = self.hold(identified.route.class, rejection.reason.outcome());
+        let mut response = self.own_answer(rejection, held);
         let standing = limits.standing(&identified.demand());
         limit_fields::set(response.headers_mut(), identified.plan, &standing, None);
         response
@@ -101,7 +103,7 @@ impl Closing<'_> {
 
     /// Counts the request as given up by its client, unless what is returned is told that there is an answer.
     pub(super) fn waits(self, class: ClassIndex) -> Waiting {
-        Waiting(Some(self.hold(None, class, Outcome::ClientGone)))
+        Waiting(self.hold(class, Outcome::ClientGone))
     }
 
     /// The answer for a request that its limits refused.
@@ -110,8 +112,8 @@ impl Closing<'_> {
         self.top.refused(&identified.tenant, self.arrived);
         let jitter = self.view.snapshot.fleet.limits.jitter.as_f64();
         let rejection = Rejection::limit(&refusal, jitter);
-        let held = self.hold(None, identified.route.class, rejection.reason.outcome());
-        let mut response = self.own_answer(rejection, InFlight(Some(held)));
+        let held = self.hold(identified.route.class, rejection.reason.outcome());
+        let mut response = self.own_answer(rejection, held);
         let wait = match refusal.wait {
             Wait::Until(wait) => Some(wait),
             Wait::Unknown | Wait::Never => None,
@@ -121,30 +123,29 @@ impl Closing<'_> {
     }
 
     /// The answer for a request that has been to its cells.
-    pub(super) fn release(self, forwarded: Forwarded<'_>) -> Response<Reply> {
+    pub(super) fn release(self, forwarded: Forwarded<'_>, waiting: Waiting) -> Response<Reply> {
         let Forwarded { admitted, reached, answer } = forwarded;
-        let Identified { tenant, plan, route } = admitted.identified;
-        let class = route.class;
+        let Identified { tenant, plan, .. } = admitted.identified;
         let standing = admitted.permit.standing().clone();
-        let permit = Some((admitted.permit, reached));
+        let permit = (admitted.permit, reached);
+        let mut held = waiting.over();
         let mut response = match answer {
             Ok(Answer { response, on_cell, cell }) => {
-                let mut held = self.hold(permit, class, self.outcome(&response));
-                held.on_cell = Some((on_cell, cell));
+                held.takes(permit, Some((on_cell, cell)), self.outcome(&response));
                 let response = relay(response, &self.view.snapshot.via);
                 match tunnel::is_switch(&response) {
                     true => self.switch(response, held),
-                    false => response
-                        .map(|body| Payload::Upstream(body, headers::is_internal))
-                        .map(|body| Guarded::new(body, InFlight(Some(held)))),
+                    false => {
+                        response.map(|body| Guarded::new(Payload::Upstream(body, headers::is_internal), held))
+                    }
                 }
             }
             Err(rejection) => {
                 if rejection.reason.is_want_of_room() {
                     self.top.refused(&tenant, self.arrived);
                 }
-                let held = self.hold(permit, class, rejection.reason.outcome());
-                self.own_answer(rejection, InFlight(Some(held)))
+                held.takes(permit, None, rejection.reason.outcome());
+                self.own_answer(rejection, held)
             }
         };
         limit_fields::set(response.headers_mut(), plan, &standing, None);
@@ -153,10 +154,12 @@ impl Closing<'_> {
 
     /// The answer behind which a tunnel begins. What the request holds is held until that ends; how long it took is how long
     /// the answer took.
-    fn switch(self, response: Response<UpstreamBody>, held: Held) -> Response<Reply> {
+    fn switch(self, response: Response<UpstreamBody>, held: InFlight) -> Response<Reply> {
         let took = self.arrived.elapsed();
         let response = tunnel::answer(response, &self.metrics.tunnels, move |end| {
-            held.end_after(Outcome::of_tunnel(end), took);
+            if let Some(held) = held.0 {
+                held.end_after(Outcome::of_tunnel(end), took);
+            }
         });
         response.map(|body| Guarded::new(body, InFlight::default()))
     }
@@ -169,9 +172,10 @@ impl Closing<'_> {
         }
     }
 
-    fn hold(self, permit: Option<(Permit, bool)>, class: ClassIndex, outcome: Outcome) -> Held {
+    fn hold(self, class: ClassIndex, outcome: Outcome) -> InFlight {
         let Self { view, arrived, is_grpc, .. } = self;
-        Held { permit, on_cell: None, view: Arc::clone(view), class, arrived, outcome, is_grpc }
+        let (permit, on_cell, view) = (None, None, Arc::clone(view));
+        InFlight(Some(Box::new(Held { permit, on_cell, view, class, arrived, outcome, is_grpc })))
     }
 
     fn own_answer(self, rejection: Rejection, in_flight: InFlight) -> Response<Reply> {
@@ -195,6 +199,15 @@ fn relay(mut response: Response<UpstreamBody>, via: &Via) -> Response<UpstreamBo
     fields::strip_where(map, headers::is_internal);
     via.add(map, version);
     response
+}
+
+impl InFlight {
+    /// There is an answer, which makes `outcome` of the request.
+    fn takes(&mut self, permit: (Permit, bool), on_cell: Option<(OnCell, CellIndex)>, outcome: Outcome) {
+        if let Some(held) = &mut self.0 {
+            (held.permit, held.on_cell, held.outcome) = (Some(permit), on_cell, outcome);
+        }
+    }
 }
 
 impl OnEnd for InFlight {
@@ -232,15 +245,15 @@ impl Held {
 }
 
 impl Waiting {
-    /// There is an answer, which counts instead.
-    pub(super) fn over(mut self) {
-        self.0 = None;
+    /// There is an answer, and what is held is the answer's.
+    fn over(mut self) -> InFlight {
+        mem::take(&mut self.0)
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if let Some(held) = self.0.take() {
+        if let Some(held) = self.0.0.take() {
             let outcome = if thread::panicking() { Reason::Internal.outcome() } else { held.outcome };
             held.end(outcome);
         }
@@ -299,8 +312,7 @@ mod tests {
     fn a_call_counts_by_the_status_in_its_trailers() {
         for (status, outcome) in [("0", "success"), ("14", "server_error"), ("5", "client_error")] {
             let counted = counted(|closing| {
-                let held = closing.hold(None, ClassIndex(0), Outcome::of_status(StatusCode::OK));
-                let mut in_flight = InFlight(Some(held));
+                let mut in_flight = closing.hold(ClassIndex(0), Outcome::of_status(StatusCode::OK));
                 let trailers = [(HeaderName::from_static("grpc-status"), HeaderValue::from_static(status))];
                 in_flight.on_trailers(&HeaderMap::from_iter(trailers));
                 in_flight.on_end(End::Complete);

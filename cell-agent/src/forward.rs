@@ -90,7 +90,7 @@ pub(crate) fn prepare(map: &mut HeaderMap, request: &Classified, relay: &Relay<'
     relay.via.add_line(map, &mut lines, relay.version);
     relay.call.say_timeout(map, &mut lines);
     let remaining = request.deadline.saturating_duration_since(Instant::now());
-    lines.push_text(&headers::TENANT, request.tenant.as_str());
+    lines.push_text(&headers::TENANT, request.tenant.as_bytes());
     lines.push_text(&headers::CLASS, relay.class.as_str());
     lines.push_number(&headers::ATTEMPT, request.attempt.into());
     lines.push_number(&headers::REMAINING_MS, remaining.as_millis() as u64);

@@ -145,7 +145,7 @@ fn hop(class: &Class, revision: Revision, digest: Digest) -> FieldLines {
     let mut lines = FieldLines::default();
     lines.push_text(&headers::CLASS, class.name.as_str());
     lines.push_number(&headers::REVISION, revision.0);
-    lines.push_text(&headers::DIGEST, &digest.to_string());
+    lines.push_text(&headers::DIGEST, digest.to_string());
     lines
 }
 

@@ -103,8 +103,10 @@ impl DataPath {
             Err(rejection) => return closing.reject(rejection),
         };
         let class = identified.route.class;
-        span.record("tenant", identified.tenant.as_str());
-        span.record("class", snapshot.fleet.cell.classes[class.get()].name.as_str());
+        if !span.is_disabled() {
+            span.record("tenant", identified.tenant.as_str());
+            span.record("class", snapshot.fleet.cell.classes[class.get()].name.as_str());
+        }
         let body = ReplayBody::without(body, head.version, self.body, headers::is_internal);
         let mut outgoing = match self.outgoing(head, call, &body, &identified, snapshot, peer) {
             Ok(outgoing) => outgoing,

@@ -63,7 +63,7 @@ impl Outgoing {
         fields::say_forwarded(&mut map, &mut lines, peer, is_trusted);
         snapshot.via.add_line(&mut map, &mut lines, head.version);
         lines.extend(&snapshot.hops[identified.route.class.get()]);
-        lines.push_text(&headers::TENANT, identified.tenant.as_str());
+        lines.push_text(&headers::TENANT, identified.tenant.as_bytes());
         let target = head.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
         let n_same = lines.len();
         Ok(Self { method: head.method, call, patience, target, fields: map, lines, n_same, upgrade: false })

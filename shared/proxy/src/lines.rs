@@ -24,7 +24,7 @@ impl FieldLines {
     }
 
     /// Adds a field whose value is `text`. What would break out of the line is left out of it.
-    pub fn push_text(&mut self, name: &HeaderName, text: &str) {
+    pub fn push_text(&mut self, name: &HeaderName, text: impl AsRef<[u8]>) {
         self.push_with(name, |value| value.text(text));
     }
 
@@ -92,12 +92,13 @@ pub struct LineValue<'a>(&'a mut BytesMut);
 
 impl LineValue<'_> {
     /// Adds text. What would break out of the line is left out of it.
-    pub fn text(&mut self, text: &str) {
-        let is_visible = |byte: &u8| *byte >= b' ' && *byte != 0x7f;
-        if text.as_bytes().iter().all(is_visible) {
-            self.0.put_slice(text.as_bytes());
+    pub fn text(&mut self, text: impl AsRef<[u8]>) {
+        let (text, is_visible) = (text.as_ref(), |byte: u8| byte >= b' ' && byte != 0x7f);
+        // Every byte is looked at, whatever those before it are: so the loop takes many at a time.
+        if text.iter().fold(true, |all, &byte| all & is_visible(byte)) {
+            self.0.put_slice(text);
         } else {
-            self.0.extend(text.as_bytes().iter().filter(|byte| is_visible(byte)));
+            self.0.extend(text.iter().filter(|&&byte| is_visible(byte)));
         }
     }
 
@@ -117,14 +118,17 @@ impl LineValue<'_> {
             IpAddr::V4(v4) => {
                 let (mut text, mut n) = ([b'.'; 16], 0);
                 for octet in v4.octets() {
-                    let mut digits = itoa::Buffer::new();
-                    let digits = digits.format(octet).as_bytes();
-                    text[n..n + digits.len()].copy_from_slice(digits);
-                    n += digits.len() + 1;
+                    for (from, digit) in [(100, octet / 100), (10, octet / 10 % 10), (0, octet % 10)] {
+                        if octet >= from {
+                            text[n] = b'0' + digit;
+                            n += 1;
+                        }
+                    }
+                    n += 1;
                 }
                 self.0.put_slice(&text[..n - 1]);
             }
-            IpAddr::V6(v6) => self.text(&v6.to_string()),
+            IpAddr::V6(v6) => self.text(v6.to_string()),
         }
     }
 }

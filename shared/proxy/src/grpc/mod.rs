@@ -83,7 +83,7 @@ impl Call {
         if let Some(ends) = self.ends() {
             fields.remove(TIMEOUT);
             let left = ends.saturating_duration_since(Instant::now());
-            lines.push_text(&TIMEOUT, &timeout::Written(left).to_string());
+            lines.push_text(&TIMEOUT, timeout::Written(left).to_string());
         }
     }
 }

@@ -65,14 +65,16 @@ impl Cell {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Takes note of an answer, of the load report that came with it, and of whether the cell `takes_work`.
-    pub(crate) fn note_answer(&self, report: Option<http::HeaderValue>, takes_work: bool, now: Instant) {
+    /// Takes note of an answer, and of whether the cell `takes_work`.
+    pub(crate) fn note_answer(&self, takes_work: bool) {
         if takes_work && self.health.note_answer() {
             tracing::info!(cell = %self.id, "cell answers again");
         }
-        if let Some(report) = report {
-            self.report.keep(report, now);
-        }
+    }
+
+    /// Takes note of the load report that came with an answer.
+    pub(crate) fn note_report(&self, report: http::HeaderValue, now: Instant) {
+        self.report.keep(report, now);
     }
 
     /// Takes note of a connect that failed.
@@ -165,9 +167,9 @@ mod tests {
         let fleet = fleet::Fleet::parse(text, Path::new(".")).unwrap().fleet;
         let (cell, now) = (Cell::new(&fleet.cells[0]), Instant::now());
         cell.note_fault(&io::Error::from(io::ErrorKind::ConnectionRefused), now);
-        cell.note_answer(None, false, now);
+        cell.note_answer(false);
         assert!(!cell.health.is_up(now));
-        cell.note_answer(None, true, now);
+        cell.note_answer(true);
         assert!(cell.health.is_up(now));
     }
 }

@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(order(&shard, &cells, now), [0, 2]);
         cells[0].note_fault(&refused(), now);
         assert_eq!(order(&shard, &cells, now), [2, 0]);
-        cells[2].note_answer(None, true, now);
+        cells[2].note_answer(true);
         assert_eq!(order(&shard, &cells, now), [2, 0]);
     }
 

@@ -7,7 +7,7 @@ use cofferdam_model::{CellIndex, CellReason, headers};
 use cofferdam_proxy::grpc::{self, Call, Code};
 use cofferdam_proxy::replay::{BodyError, ReplayBody};
 use cofferdam_proxy::upstream::{ConnectFault, Head, Lease, SendFault, Upstream, UpstreamBody};
-use http::header::RETRY_AFTER;
+use http::header::{HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Response};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
@@ -54,6 +54,15 @@ pub(super) struct Exchange<'a> {
 struct Failed {
     fault: Fault,
     retry_after: Option<Duration>,
+}
+
+/// What an agent says beside an answer; a backend without one says nothing.
+#[derive(Default)]
+struct Said<'a> {
+    report: Option<&'a HeaderValue>,
+    /// Why it refused.
+    refused: Option<&'a HeaderValue>,
+    backend_lost: bool,
 }
 
 /// Tries the cells until one answers, or the rule says that nothing is left to try.
@@ -128,7 +137,7 @@ impl Exchange<'_> {
     ) -> Result<Answer, Failed> {
         let on_cell = self.view.snapshot.cells[cell.get()].enter();
         let failed = match self.send(cell, fresh, head, &on_cell, deadline.into()).await {
-            Ok(response) => match refusal_fault(response.headers()) {
+            Ok((response, fault)) => match fault {
                 None => return Ok(Answer { response, on_cell, cell }),
                 Some(fault) => {
                     let retry_after = retry_after(response.headers());
@@ -145,6 +154,7 @@ impl Exchange<'_> {
         Err(failed)
     }
 
+    /// A cell's answer, and what is wrong with it by the cell's own words.
     async fn send(
         &self,
         cell: CellIndex,
@@ -152,7 +162,7 @@ impl Exchange<'_> {
         head: Head<'_>,
         on_cell: &OnCell,
         deadline: Deadline,
-    ) -> Result<Response<UpstreamBody>, Fault> {
+    ) -> Result<(Response<UpstreamBody>, Option<Fault>), Fault> {
         let upstream = &self.view.upstreams[cell.get()];
         let (sent, reused) = match self.call {
             Call::Plain => {
@@ -172,9 +182,13 @@ impl Exchange<'_> {
         };
         match sent {
             Ok(response) => {
-                let report = response.headers().get(headers::LOAD).cloned();
-                on_cell.cell().note_answer(report, takes_work(&response), Instant::now());
-                Ok(response)
+                let said = Said::read(response.headers());
+                on_cell.cell().note_answer(said.takes_work());
+                if let Some(report) = said.report {
+                    on_cell.cell().note_report(report.clone(), Instant::now());
+                }
+                let fault = said.fault();
+                Ok((response, fault))
             }
             Err(SendFault::Unsent) => Err(Fault::Unsent),
             Err(SendFault::RequestBody(BodyError::TooLarge(_))) => Err(Fault::BodyTooLarge),
@@ -236,16 +250,33 @@ fn rejection(failed: &Failed) -> Rejection {
     }
 }
 
-/// Whether a cell's answer shows that it takes work: one that leaves, or whose backend is gone, answers as well.
-fn takes_work(response: &Response<UpstreamBody>) -> bool {
-    response.headers().get(headers::REFUSED).is_none_or(|reason| reason != CellReason::Cell.as_str())
-}
+impl<'a> Said<'a> {
+    /// One look at each name, since most answers have none of these, or the report alone: looking for each costs a hash.
+    fn read(fields: &'a HeaderMap) -> Self {
+        let mut said = Self::default();
+        for (name, value) in fields.iter().filter(|(name, _)| headers::is_internal(name)) {
+            if *name == headers::LOAD {
+                said.report.get_or_insert(value);
+            } else if *name == headers::REFUSED {
+                said.refused.get_or_insert(value);
+            } else {
+                said.backend_lost |= *name == headers::FAULT;
+            }
+        }
+        said
+    }
 
-/// Tells an agent's own refusal from a backend's answer.
-fn refusal_fault(fields: &HeaderMap) -> Option<Fault> {
-    match fields.get(headers::REFUSED) {
-        Some(word) => CellReason::from_wire(word.as_bytes()).map(Fault::Refused),
-        None => fields.contains_key(headers::FAULT).then_some(Fault::BackendLost),
+    /// Whether the cell takes work: one that leaves, or whose backend is gone, answers as well.
+    fn takes_work(&self) -> bool {
+        self.refused.is_none_or(|reason| reason != CellReason::Cell.as_str())
+    }
+
+    /// Tells an agent's own refusal from a backend's answer.
+    fn fault(&self) -> Option<Fault> {
+        match self.refused {
+            Some(word) => CellReason::from_wire(word.as_bytes()).map(Fault::Refused),
+            None => self.backend_lost.then_some(Fault::BackendLost),
+        }
     }
 }
 

@@ -166,9 +166,10 @@ impl Closing<'_> {
 
     /// A call's answer that is a head alone has its status there.
     fn outcome(self, response: &Response<UpstreamBody>) -> Outcome {
-        match response.headers().get(grpc::STATUS) {
-            Some(status) if self.is_grpc => Outcome::of_grpc(status.as_bytes()),
-            _ => Outcome::of_status(response.status()),
+        let status = self.is_grpc.then(|| response.headers().get(grpc::STATUS)).flatten();
+        match status {
+            Some(status) => Outcome::of_grpc(status.as_bytes()),
+            None => Outcome::of_status(response.status()),
         }
     }
 

@@ -27,9 +27,12 @@ pub const FAULT: HeaderName = HeaderName::from_static("cofferdam-fault");
 /// settle, and never lets it reach a client.
 pub const COST: HeaderName = HeaderName::from_static("cofferdam-cost");
 /// ORCA's load report, on every answer of an agent.
-pub const LOAD: HeaderName = HeaderName::from_static("endpoint-load-metrics");
+pub const LOAD: HeaderName = HeaderName::from_static(LOAD_NAME);
+
+const LOAD_NAME: &str = "endpoint-load-metrics";
 
 /// Whether a field is internal, and so never crosses the router in either direction.
 pub fn is_internal(name: &HeaderName) -> bool {
-    name.as_str().starts_with(PREFIX) || *name == LOAD
+    let name = name.as_str();
+    name.starts_with(PREFIX) || name == LOAD_NAME
 }

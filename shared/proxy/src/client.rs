@@ -104,6 +104,7 @@ pub(crate) struct ClientStream {
     stalled_since: Option<Instant>,
     /// The last read waits: whatever comes, also the client's end, is heard of.
     hears: bool,
+    /// Since when bytes wait that nobody reads, or when the client's end was last looked for behind them.
     deaf_since: Option<Instant>,
     last: Last,
 }
@@ -285,9 +286,17 @@ impl ClientStream {
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Looks now and then whether the client is still there while nobody reads what it sends: a body that is held back
-    /// would hide its end. One whose end is behind more than the kernel takes is hidden even so.
-    fn look(&mut self) -> io::Result<()> {
+    /// Hears of the client's end while nobody reads what it sends, since its request is being answered. Behind bytes that
+    /// wait, such as a body that is held back, the end is hidden: then it is looked for now and then. One whose end is behind
+    /// more than the kernel takes is hidden even so.
+    fn hear(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if self.deaf_since.is_none() {
+            match self.stream()?.poll_peek(cx, &mut ReadBuf::new(&mut [0])) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Poll::Ready(peeked) => _ = peeked?,
+            }
+        }
         let now = Instant::now();
         if now - *self.deaf_since.get_or_insert(now) < HELD {
             return Ok(());
@@ -367,7 +376,7 @@ impl AsyncWrite for ClientStream {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if !this.hears && this.turn.busy.load(Ordering::Relaxed) {
-            this.look()?;
+            this.hear(cx)?;
         }
         this.stream()?.poll_flush(cx)
     }

@@ -148,10 +148,15 @@ async fn silent_through(drain: &mut Watch) {
     sleep(DRAIN_IDLE).await;
 }
 
-/// The stream has the clocks: the server's own would be a new timer for each request.
+/// The stream has the clocks: the server's own would be a new timer for each request. The stream hears of a client that goes
+/// away as well: the server would have a buffer ready for what it does not expect, and ends a connection by it.
 fn builder(limits: &ServeLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();
-    builder.header_read_timeout(None).max_header_size(limits.max_head_bytes).max_buf_size(MAX_BUFFERED);
+    builder
+        .header_read_timeout(None)
+        .half_close(true)
+        .max_header_size(limits.max_head_bytes)
+        .max_buf_size(MAX_BUFFERED);
     builder
 }
 

@@ -1,7 +1,6 @@
 //! A request that panics is answered, and harms no other one: not on its connection, nor on its worker. What it held is
 //! given back as its future is dropped.
 
-use std::any::Any;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
@@ -15,34 +14,37 @@ use crate::grpc;
 use crate::service::Service;
 
 pin_project! {
-    /// A future whose panic is its output. It is not polled again then.
-    struct Caught<F> {
+    /// A call of a service, whose panic is answered. It is not polled again then.
+    struct Caught<'s, S, F> {
         #[pin]
-        future: F,
+        call: F,
+        service: &'s S,
+        is_grpc: bool,
     }
 }
 
-impl<F: Future> Future for Caught<F> {
-    type Output = Result<F::Output, Box<dyn Any + Send>>;
+impl<S: Service, F: Future<Output = Response<S::Body>>> Future for Caught<'_, S, F> {
+    type Output = Response<S::Body>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let future = self.project().future;
-        match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
-            Ok(polled) => polled.map(Ok),
-            Err(panic) => Poll::Ready(Err(panic)),
+        let this = self.project();
+        match catch_unwind(AssertUnwindSafe(|| this.call.poll(cx))) {
+            Ok(polled) => polled,
+            Err(panic) => {
+                let answer = this.service.panicked(*this.is_grpc);
+                Poll::Ready(answer.unwrap_or_else(|| resume_unwind(panic)))
+            }
         }
     }
 }
 
-/// The service's answer, the one to a panic of its own included.
-pub(crate) async fn answer<S: Service>(
+/// The service's answer, the one to a panic of its own included. No `async fn`: that would keep a second request, and move
+/// the call about.
+pub(crate) fn answer<S: Service>(
     service: &S,
     peer: SocketAddr,
     request: Request<Incoming>,
-) -> Response<S::Body> {
+) -> impl Future<Output = Response<S::Body>> + Send {
     let is_grpc = grpc::is_called_by(&request);
-    match (Caught { future: service.call(peer, request) }).await {
-        Ok(response) => response,
-        Err(panic) => service.panicked(is_grpc).unwrap_or_else(|| resume_unwind(panic)),
-    }
+    Caught { call: service.call(peer, request), service, is_grpc }
 }

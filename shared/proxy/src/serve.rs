@@ -10,8 +10,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use http::header::CONNECTION;
-use http::{HeaderValue, Request, Version};
+use http::{HeaderValue, Request, Response, Version};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -23,7 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::caught;
-use crate::client::{ClientStream, ClientTimes, DRAIN_IDLE, Turn};
+use crate::client::{Answering, ClientStream, ClientTimes, DRAIN_IDLE, Turn};
 use crate::drain::{Phase, Watch};
 use crate::guard::Guarded;
 use crate::http2;
@@ -160,6 +161,19 @@ fn builder(limits: &ServeLimits) -> http1::Builder {
     builder
 }
 
+/// An answer as its connection sends it.
+fn on_its_way<B: Body>(mut response: Response<B>, answering: Answering) -> Response<Guarded<B, Answering>> {
+    // The version is each connection's own, whatever an upstream spoke.
+    *response.version_mut() = Version::HTTP_11;
+    if tunnel::is_switch(&response) {
+        answering.switch(&mut response);
+    }
+    if answering.is_last() {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response.map(|body| Guarded::new(body, answering))
+}
+
 /// Answers request after request of HTTP/1.1, until the client or the drain ends the connection, or a tunnel takes it.
 async fn converse<S: Service + Clone>(
     stream: TcpStream,
@@ -169,21 +183,12 @@ async fn converse<S: Service + Clone>(
     turn: &Arc<Turn>,
     drain: &mut Watch,
 ) -> hyper::Result<()> {
+    let service = &service;
     let answer = service_fn(|request: Request<Incoming>| {
-        let (service, answering) = (service.clone(), turn.answering(!request.body().is_end_stream()));
+        let answering = turn.answering(!request.body().is_end_stream());
+        let answer = caught::answer(service, peer, request);
         // In a box for as long as it is needed: an idle connection has no room for it.
-        Box::pin(async move {
-            let mut response = caught::answer(&service, peer, request).await;
-            // The version is each connection's own, whatever an upstream spoke.
-            *response.version_mut() = Version::HTTP_11;
-            if tunnel::is_switch(&response) {
-                answering.switch(&mut response);
-            }
-            if answering.is_last() {
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            Ok::<_, Infallible>(response.map(|body| Guarded::new(body, answering)))
-        })
+        Box::pin(answer.map(|response| Ok::<_, Infallible>(on_its_way(response, answering))))
     });
     let stream = TokioIo::new(with_clocks(stream, limits, turn));
     let mut connection = builder(limits).serve_connection(stream, answer);

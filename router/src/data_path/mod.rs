@@ -62,6 +62,15 @@ pub(crate) struct DataPath {
     body: BodyLimits,
 }
 
+/// A request as it sets out.
+struct Traveller<'v> {
+    closing: Closing<'v>,
+    call: Call,
+    body: ReplayBody,
+    identified: Identified<'v>,
+    outgoing: Outgoing,
+}
+
 impl DataPath {
     /// A data path for one worker, over what all workers share.
     pub(crate) fn new(
@@ -84,34 +93,12 @@ impl DataPath {
         request: Request<Incoming>,
         span: &Span,
     ) -> Response<Reply> {
-        let (mut head, body) = request.into_parts();
-        let is_grpc = grpc::is_call(&head);
-        let (metrics, top, arrived) = (&self.metrics, &*self.top, Instant::now());
-        let closing = Closing { view, metrics, top, arrived, is_grpc };
-        let snapshot = &view.snapshot;
-        match settle(&mut head) {
-            Ok(Target::Onward) => {}
-            Ok(Target::Server) => return closing.about_itself(),
-            Err(rejection) => return stray(closing, rejection),
-        }
-        let call = match Call::read(&head, closing.arrived.into()) {
-            Ok(call) => call,
-            Err(error) => return closing.reject(Rejection::new(Reason::BadRequest, error.to_string())),
-        };
-        let identified = match identify::identify(snapshot, peer.ip(), &head) {
-            Ok(identified) => identified,
-            Err(rejection) => return closing.reject(rejection),
-        };
-        let class = identified.route.class;
-        if !span.is_disabled() {
-            span.record("tenant", identified.tenant.as_str());
-            span.record("class", snapshot.fleet.cell.classes[class.get()].name.as_str());
-        }
-        let body = ReplayBody::without(body, head.version, self.body, headers::is_internal);
-        let mut outgoing = match self.outgoing(head, call, &body, &identified, snapshot, peer) {
-            Ok(outgoing) => outgoing,
-            Err(rejection) => return closing.turn_away(rejection, &identified, &self.limits),
-        };
+        let Traveller { closing, call, body, identified, mut outgoing } =
+            match self.set_out(view, peer, request, span) {
+                Ok(traveller) => traveller,
+                Err(answer) => return *answer,
+            };
+        let (snapshot, class) = (&view.snapshot, identified.route.class);
         let deadline = outgoing.deadline(closing.arrived);
         let admitted = match admit::admit(identified, &self.limits, deadline).await {
             Ok(admitted) => admitted,
@@ -128,6 +115,43 @@ impl DataPath {
             span.record("cell", answer.on_cell.cell().id.as_str());
         }
         closing.release(forwarded, waiting)
+    }
+
+    /// Everything before the limits are asked, or the answer of who does not come so far. No `async fn`: that would keep the
+    /// head, which it lends, to the journey's end.
+    fn set_out<'v>(
+        &'v self,
+        view: &'v Arc<View>,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+        span: &Span,
+    ) -> Result<Traveller<'v>, Box<Response<Reply>>> {
+        let (mut head, body) = request.into_parts();
+        let is_grpc = grpc::is_call(&head);
+        let (metrics, top, arrived) = (&self.metrics, &*self.top, Instant::now());
+        let closing = Closing { view, metrics, top, arrived, is_grpc };
+        let snapshot = &view.snapshot;
+        match settle(&mut head) {
+            Ok(Target::Onward) => {}
+            Ok(Target::Server) => return Err(closing.about_itself().into()),
+            Err(rejection) => return Err(stray(closing, rejection).into()),
+        }
+        let call = Call::read(&head, closing.arrived.into())
+            .map_err(|error| closing.reject(Rejection::new(Reason::BadRequest, error.to_string())))
+            .map_err(Box::new)?;
+        let identified = identify::identify(snapshot, peer.ip(), &head)
+            .map_err(|rejection| closing.reject(rejection))
+            .map_err(Box::new)?;
+        if !span.is_disabled() {
+            span.record("tenant", identified.tenant.as_str());
+            let class = identified.route.class;
+            span.record("class", snapshot.fleet.cell.classes[class.get()].name.as_str());
+        }
+        let body = ReplayBody::without(body, head.version, self.body, headers::is_internal);
+        match self.outgoing(head, call, &body, &identified, snapshot, peer) {
+            Ok(outgoing) => Ok(Traveller { closing, call, body, identified, outgoing }),
+            Err(rejection) => Err(closing.turn_away(rejection, &identified, &self.limits).into()),
+        }
     }
 
     /// The journey, in a span of its own.

@@ -57,7 +57,7 @@ impl Classifier {
             }
             return Ok(by_routes);
         }
-        let Ok(hop) = Hop::read(&head.headers, &self.fleet.tenant.alphabet) else { return Ok(by_routes) };
+        let Ok(hop) = Hop::read_for(tenant, &head.headers) else { return Ok(by_routes) };
         self.routers.heard(&hop);
         Ok(Classified {
             class: self.class_named(&hop.class).unwrap_or(route.class),

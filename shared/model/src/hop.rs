@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::{Alphabet, ClassName, Digest, Revision, TenantError, TenantId, headers};
 
@@ -50,7 +50,7 @@ impl Hop {
 
     /// Reads the tenant alone, from a peer whose other words count for nothing.
     pub fn read_tenant(map: &HeaderMap, alphabet: &Alphabet) -> Result<TenantId, HopError> {
-        Ok(TenantId::parse(one(map, "cofferdam-tenant")?.as_bytes(), alphabet)?)
+        Ok(TenantId::parse(one(map, &TENANT)?.as_bytes(), alphabet)?)
     }
 
     /// Reads the remaining time alone, which may not be there.
@@ -60,50 +60,65 @@ impl Hop {
     /// Where it is there twice, or is no number of milliseconds.
     pub fn read_remaining(map: &HeaderMap) -> Result<Option<Duration>, HopError> {
         // It seldom is: a look at each name costs less than the hash of one.
-        if !map.keys().any(|name| *name == headers::REMAINING_MS) {
+        if !map.keys().any(|name| *name == REMAINING_MS.0) {
             return Ok(None);
         }
-        Ok(Some(Duration::from_millis(number(map, "cofferdam-remaining-ms")?)))
+        Ok(Some(Duration::from_millis(number(map, &REMAINING_MS)?)))
     }
 
     /// Reads the hop's headers.
     pub fn read(map: &HeaderMap, alphabet: &Alphabet) -> Result<Self, HopError> {
-        let tenant = Self::read_tenant(map, alphabet)?;
-        let class = text(map, "cofferdam-class")?;
-        let class = ClassName::parse(class).map_err(|_| HopError::Value("cofferdam-class"))?;
-        let digest = u64::from_str_radix(text(map, "cofferdam-digest")?, 16);
+        Self::read_for(Self::read_tenant(map, alphabet)?, map)
+    }
+
+    /// Reads the rest of the hop of a tenant that was read already.
+    ///
+    /// # Errors
+    ///
+    /// Where any of the hop's other headers is not there exactly once, or cannot be used.
+    pub fn read_for(tenant: TenantId, map: &HeaderMap) -> Result<Self, HopError> {
+        let class = ClassName::parse(text(map, &CLASS)?).map_err(|_| HopError::Value(CLASS.1))?;
+        let digest = u64::from_str_radix(text(map, &DIGEST)?, 16);
         Ok(Self {
             tenant,
             class,
-            attempt: number(map, "cofferdam-attempt")?
-                .try_into()
-                .map_err(|_| HopError::Value("cofferdam-attempt"))?,
-            remaining: Duration::from_millis(number(map, "cofferdam-remaining-ms")?),
-            revision: Revision(number(map, "cofferdam-revision")?),
-            digest: Digest(digest.map_err(|_| HopError::Value("cofferdam-digest"))?),
+            attempt: number(map, &ATTEMPT)?.try_into().map_err(|_| HopError::Value(ATTEMPT.1))?,
+            remaining: Duration::from_millis(number(map, &REMAINING_MS)?),
+            revision: Revision(number(map, &REVISION)?),
+            digest: Digest(digest.map_err(|_| HopError::Value(DIGEST.1))?),
         })
     }
 }
+
+/// A header as it is looked up, and as errors name it: to make a name of a text costs more than to look it up.
+type Field = (HeaderName, &'static str);
+
+static TENANT: Field = (headers::TENANT, "cofferdam-tenant");
+static CLASS: Field = (headers::CLASS, "cofferdam-class");
+static ATTEMPT: Field = (headers::ATTEMPT, "cofferdam-attempt");
+static REMAINING_MS: Field = (headers::REMAINING_MS, "cofferdam-remaining-ms");
+static REVISION: Field = (headers::REVISION, "cofferdam-revision");
+static DIGEST: Field = (headers::DIGEST, "cofferdam-digest");
 
 /// Every word of a hop is plain ASCII by its own parser.
 fn value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
 }
 
-fn one<'a>(map: &'a HeaderMap, name: &'static str) -> Result<&'a HeaderValue, HopError> {
-    let mut values = map.get_all(name).iter();
+fn one<'a>(map: &'a HeaderMap, field: &Field) -> Result<&'a HeaderValue, HopError> {
+    let mut values = map.get_all(&field.0).iter();
     match (values.next(), values.next()) {
         (Some(value), None) => Ok(value),
-        _ => Err(HopError::Once(name)),
+        _ => Err(HopError::Once(field.1)),
     }
 }
 
-fn text<'a>(map: &'a HeaderMap, name: &'static str) -> Result<&'a str, HopError> {
-    one(map, name)?.to_str().map_err(|_| HopError::Value(name))
+fn text<'a>(map: &'a HeaderMap, field: &Field) -> Result<&'a str, HopError> {
+    one(map, field)?.to_str().map_err(|_| HopError::Value(field.1))
 }
 
-fn number(map: &HeaderMap, name: &'static str) -> Result<u64, HopError> {
-    text(map, name)?.parse().map_err(|_| HopError::Value(name))
+fn number(map: &HeaderMap, field: &Field) -> Result<u64, HopError> {
+    text(map, field)?.parse().map_err(|_| HopError::Value(field.1))
 }
 
 #[cfg(test)]

@@ -31,8 +31,11 @@ pub(crate) fn query_has(query: &str, name: &str, value: &str) -> bool {
 
 /// Cheap and never wrong in saying yes; a segment with a dot in front, such as `/.well-known`, takes the slow way.
 fn is_normal(path: &str) -> bool {
-    let bytes = path.as_bytes();
-    !bytes.contains(&b'%') && bytes.windows(2).all(|pair| pair != b"//" && pair != b"/.")
+    let mut before = 0;
+    path.bytes().all(|byte| {
+        let follows_slash = std::mem::replace(&mut before, byte) == b'/';
+        byte != b'%' && !(follows_slash && matches!(byte, b'/' | b'.'))
+    })
 }
 
 fn normalise(path: &str) -> String {

@@ -93,8 +93,9 @@ pub(crate) struct ClientStream {
     turn: Arc<Turn>,
     /// When the first byte of a head came, and how many requests had been read before it: it counts until the next.
     head_began: Option<(Instant, u32)>,
-    /// A part of a head came while an answer was under way, after so many requests: its time begins after the answer.
-    came_early: Option<u32>,
+    /// A part of a head came, after so many requests: its time begins once more of it has to be waited for, and after an answer
+    /// that is under way. Most heads come whole.
+    has_come: Option<u32>,
     /// Since when there has been nothing to do, and how many requests had been read by then.
     idle_since: Option<(Instant, u32)>,
     /// One clock for all: the connection is idle, a head is read, or an answer is written.
@@ -205,7 +206,7 @@ impl ClientStream {
             times,
             turn,
             head_began: None,
-            came_early: None,
+            has_come: None,
             idle_since: None,
             timer: None,
             rings_at: None,
@@ -239,7 +240,7 @@ impl ClientStream {
     fn poll_quiet(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let n_requests = self.turn.n_requests.load(Ordering::Relaxed);
         self.turn.settles.store(false, Ordering::Relaxed);
-        if self.came_early.take() == Some(n_requests) {
+        if self.has_come.take() == Some(n_requests) {
             self.head_begins(n_requests);
         }
         let Some((began, _)) = self.head_began.filter(|(_, before)| *before == n_requests) else {
@@ -263,10 +264,8 @@ impl ClientStream {
     fn take_note(&mut self, is_busy: bool) {
         let n_requests = self.turn.n_requests.load(Ordering::Relaxed);
         let has_body = self.turn.has_body.load(Ordering::Relaxed);
-        match is_busy || self.turn.settles.load(Ordering::Relaxed) {
-            true if has_body => {}
-            true => self.came_early = Some(n_requests),
-            false => self.head_begins(n_requests),
+        if !has_body || !(is_busy || self.turn.settles.load(Ordering::Relaxed)) {
+            self.has_come = Some(n_requests);
         }
     }
 

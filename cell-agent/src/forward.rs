@@ -76,11 +76,12 @@ pub(crate) struct Ask<'a> {
     pub(crate) deadline: Instant,
 }
 
-/// Makes a request's fields fit for the backend, and answers with the lines that this agent adds to them. What a client
-/// nominates away or forges is gone before.
+/// Makes a request's fields fit for the backend, but for the internal ones, which the head withholds, and answers with the
+/// lines that this agent adds to them. What a client nominates away or forges is gone before.
 pub(crate) fn prepare(map: &mut HeaderMap, request: &Classified, relay: &Relay<'_>) -> FieldLines {
     let takes_trailers = fields::strip_hop_by_hop(map);
-    fields::strip_where(map, headers::is_internal);
+    // A router says six of them: they are passed over as the head is written.
+    fields::strip_announced(map, headers::is_internal);
     trace::settle(map);
     let mut lines = FieldLines::with_capacity(ROOM);
     if takes_trailers || relay.call.is_grpc() {

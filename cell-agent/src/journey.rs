@@ -189,8 +189,14 @@ impl Journey {
         };
         let upgrade = body.is_empty() && upgrade::is_asked(&head);
         let lines = forward::prepare(&mut head.headers, &is, &relay);
-        let head =
-            Head { method: &head.method, target: &target, fields: &head.headers, lines: &lines, upgrade };
+        let head = Head {
+            method: &head.method,
+            target: &target,
+            fields: &head.headers,
+            withheld: headers::is_internal,
+            lines: &lines,
+            upgrade,
+        };
         let ask = Ask { head, body: &body, call, http2, deadline: is.deadline };
         let mut answer = forward::forward(&self.upstream, ask).await?;
         forward::clean(answer.status(), answer.headers_mut());

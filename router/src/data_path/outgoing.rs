@@ -84,6 +84,7 @@ impl Outgoing {
             method: &self.method,
             target: &self.target,
             fields: &self.fields,
+            withheld: |_| false,
             lines: &self.lines,
             upgrade: self.upgrade,
         }

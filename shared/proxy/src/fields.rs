@@ -42,7 +42,7 @@ pub fn strip_hop_by_hop(fields: &mut HeaderMap) -> bool {
 }
 
 /// Removes every field whose name `doomed` says yes to.
-fn remove_where(fields: &mut HeaderMap, doomed: impl Fn(&HeaderName) -> bool) {
+pub(crate) fn remove_where(fields: &mut HeaderMap, doomed: impl Fn(&HeaderName) -> bool) {
     while let Some(name) = fields.keys().find(|name| doomed(name)).cloned() {
         fields.remove(name);
     }
@@ -80,6 +80,11 @@ fn names(fields: &HeaderMap, list: &HeaderName) -> impl Iterator<Item = HeaderNa
 /// no trailer that was not announced.
 pub fn strip_where(fields: &mut HeaderMap, internal: impl Fn(&HeaderName) -> bool) {
     remove_where(fields, &internal);
+    strip_announced(fields, internal);
+}
+
+/// Takes every name for which `internal` answers true from what Trailer announces.
+pub fn strip_announced(fields: &mut HeaderMap, internal: impl Fn(&HeaderName) -> bool) {
     if fields.contains_key(TRAILER) {
         let announced = names(fields, &TRAILER).filter(|name| !internal(name));
         let announced: Vec<String> = announced.map(|name| name.to_string()).collect();

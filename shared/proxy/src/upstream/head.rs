@@ -32,6 +32,8 @@ pub struct Head<'a> {
     pub target: &'a PathAndQuery,
     /// The fields.
     pub fields: &'a HeaderMap,
+    /// Which of them stay here: to pass over a field costs less than to take it out of the map.
+    pub withheld: fn(&HeaderName) -> bool,
     /// What this hop adds to them.
     pub lines: &'a FieldLines,
     /// Whether WebSocket is asked for. Only then may the answer be a 101; the request has no body.
@@ -73,7 +75,7 @@ pub(super) fn write(head: Head<'_>, length: Option<u64>, out: &mut BytesMut) {
     out.put_slice(target.as_bytes());
     out.put_slice(b" HTTP/1.1\r\n");
     for (name, value) in head.fields {
-        if *name != CONTENT_LENGTH && *name != TRANSFER_ENCODING {
+        if *name != CONTENT_LENGTH && *name != TRANSFER_ENCODING && !(head.withheld)(name) {
             put_field(name, value, out);
         }
     }

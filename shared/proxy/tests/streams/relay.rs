@@ -38,8 +38,14 @@ impl Service for Relay {
         strip_hop_by_hop(&mut parts.headers);
         let target = parts.uri.path_and_query().unwrap();
         let lines = FieldLines::default();
-        let head =
-            Head { method: &parts.method, target, fields: &parts.headers, lines: &lines, upgrade: false };
+        let head = Head {
+            method: &parts.method,
+            target,
+            fields: &parts.headers,
+            withheld: |_| false,
+            lines: &lines,
+            upgrade: false,
+        };
         let lease = self.0.stream(false).await.unwrap();
         match Box::pin(lease.send(head, &body)).await {
             Ok(response) => response.map(|body| Payload::Upstream(body, is_internal)),

@@ -163,6 +163,7 @@ pub(crate) async fn send(lease: StreamLease, method: Method) -> Result<Response<
         method: &method,
         target: &target,
         fields: &fields,
+        withheld: |_| false,
         lines: &FieldLines::default(),
         upgrade: false,
     };

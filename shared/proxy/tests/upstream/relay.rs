@@ -38,6 +38,7 @@ impl Relay {
                     method: &parts.method,
                     target,
                     fields: &parts.headers,
+                    withheld: |_| false,
                     lines: &FieldLines::default(),
                     upgrade: false,
                 },

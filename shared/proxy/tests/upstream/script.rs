@@ -118,6 +118,7 @@ pub(crate) async fn send(lease: Lease, method: Method) -> Result<Response<Upstre
                 method: &method,
                 target: &target,
                 fields: &fields,
+                withheld: |_| false,
                 lines: &FieldLines::default(),
                 upgrade: false,
             },

@@ -176,7 +176,7 @@ fn a_request_is_framed_by_what_will_be_sent_not_by_its_fields() {
     ];
     for (framing, length, written) in table {
         let mut fields = HeaderMap::new();
-        for &(name, value) in [("host", "c")].iter().chain(framing) {
+        for &(name, value) in [("host", "c"), ("inner", "1")].iter().chain(framing) {
             fields.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         let target = PathAndQuery::from_static("/a?b");
@@ -186,6 +186,7 @@ fn a_request_is_framed_by_what_will_be_sent_not_by_its_fields() {
                 method: &Method::POST,
                 target: &target,
                 fields: &fields,
+                withheld: |name| name == "inner",
                 lines: &FieldLines::default(),
                 upgrade: false,
             },
@@ -223,6 +224,7 @@ fn a_target_goes_out_byte_for_byte_and_a_query_alone_gets_its_path() {
                 method: &Method::GET,
                 target: &target,
                 fields: &fields,
+                withheld: |name| name == "inner",
                 lines: &FieldLines::default(),
                 upgrade: false,
             },

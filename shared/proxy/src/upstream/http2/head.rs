@@ -5,12 +5,13 @@ use http::header::{CONTENT_LENGTH, HOST, TE};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Request, Uri, Version};
 
-use crate::fields::strip_hop_by_hop;
+use crate::fields::{remove_where, strip_hop_by_hop};
 use crate::upstream::head::Head;
 
 /// The head of a request whose body has this length, if that is known; `None` where Host cannot be an authority.
 pub(super) fn request(head: Head<'_>, length: Option<u64>) -> Option<Request<()>> {
     let mut fields = head.fields.clone();
+    remove_where(&mut fields, head.withheld);
     let host = fields.remove(HOST)?;
     let mut uri = http::uri::Parts::default();
     uri.scheme = Some(Scheme::HTTP);
@@ -59,6 +60,7 @@ mod tests {
             (TRANSFER_ENCODING, "chunked"),
             (CONTENT_LENGTH, "3"),
             ("x-kept".parse().unwrap(), "1"),
+            ("inner".parse().unwrap(), "1"),
         ]
         .map(|(name, value)| (name, HeaderValue::from_static(value)))
         .into_iter()
@@ -67,7 +69,14 @@ mod tests {
         crate::fields::take_trailers(&mut lines);
         lines.push(&"x-ours".parse().unwrap(), &HeaderValue::from_static("2: b"));
         let (method, target) = (Method::POST, PathAndQuery::from_static("?q"));
-        let head = Head { method: &method, target: &target, fields: &fields, lines: &lines, upgrade: false };
+        let head = Head {
+            method: &method,
+            target: &target,
+            fields: &fields,
+            withheld: |name| name == "inner",
+            lines: &lines,
+            upgrade: false,
+        };
         let request = request(head, None).unwrap();
         assert_eq!(request.uri().to_string(), "http://a.example:80/?q");
         let mut seen: Vec<_> = request.headers().iter().map(|(name, _)| name.as_str()).collect();

@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # The engine's own compose, or the older command beside it.
 COMPOSE = $$(docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p cofferdam -f deploy/compose.yaml
-.PHONY: demo fleet-up fleet-down test lint bench bench-peers fuzz audit help prerequisites
+.PHONY: demo fleet-up fleet-down test lint bench bench-peers faults-limits fuzz audit help prerequisites
 
 demo: ## Watch one noisy and one poisonous tenant meet a fleet (30 s after the build)
 	cargo run --release -- demo
@@ -31,6 +31,9 @@ bench: ## Run the criterion benches, each beside its reference, and print the ra
 
 bench-peers: ## Measure router and agent beside nginx and HAProxy (45 min; PEERS='--rounds 3 limits' for less)
 	benches/peers/run.py $(PEERS)
+
+faults-limits: prerequisites ## Have faults of the store meet a fleet under load (4 min; FAULTS='link router' for some)
+	cargo bench --bench faults -- $(FAULTS)
 
 fuzz: ## Fuzz every parser for FUZZ_SECONDS (60), without a sanitizer, so that stable Rust does
 	@cargo fuzz --version >/dev/null 2>&1 || cargo install --locked cargo-fuzz

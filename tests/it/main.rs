@@ -24,6 +24,7 @@ mod observability;
 mod placement;
 mod processes;
 mod regression;
+mod relayed;
 mod reload;
 mod restart;
 mod retry;

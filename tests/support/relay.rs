@@ -1,4 +1,4 @@
-//! A TCP relay that injects faults between a router and a cell.
+//! A TCP relay that injects faults between any two: a router and a cell, or a router and its store.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -24,6 +24,22 @@ pub(crate) enum Weather {
     Silent,
     /// Hands requests on, and cuts the connection at the first byte of an answer.
     AnswersLost,
+    /// Keeps what is sent that way, as a network does whose packets are lost: it goes on when the weather clears.
+    Held(Way),
+}
+
+/// A direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Requests,
+    Answers,
+    Both,
+}
+
+impl Weather {
+    fn holds(self, way: Way) -> bool {
+        matches!(self, Self::Held(held) if held == way || held == Way::Both)
+    }
 }
 
 /// A relay in front of one address.
@@ -67,13 +83,13 @@ async fn relay(client: TcpStream, target: SocketAddr, mut weather: watch::Receiv
         }
         tokio::select! {
             changed = weather.changed() => if changed.is_err() { return },
-            read = from_client.read(&mut up) => match read {
+            read = from_client.read(&mut up), if !now.holds(Way::Requests) => match read {
                 Ok(n) if n > 0 && now == Weather::Silent => {}
                 Ok(n) if n > 0 => if to_server.write_all(&up[..n]).await.is_err() { return },
                 _ => return,
             },
-            read = from_server.read(&mut down) => match read {
-                Ok(n) if n > 0 && matches!(now, Weather::Clear | Weather::Late(_)) => {
+            read = from_server.read(&mut down), if !now.holds(Way::Answers) => match read {
+                Ok(n) if n > 0 && matches!(now, Weather::Clear | Weather::Late(_) | Weather::Held(_)) => {
                     if let Weather::Late(pause) = now {
                         tokio::time::sleep(pause).await;
                     }

@@ -22,6 +22,7 @@ pub(crate) struct RedisServer {
     folder: TempDir,
     port: u16,
     pid: u32,
+    program: PathBuf,
     arguments: Vec<String>,
     keeper: Option<Keeper>,
 }
@@ -61,25 +62,40 @@ impl RedisServer {
 
     /// A server with these arguments behind its own.
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
+        Self::start_program(Path::new("redis-server"), arguments)
+    }
+
+    /// The same in Valkey's place, which is looked for on PATH and else brought by `valkey.sh`.
+    pub(crate) fn start_valkey() -> Self {
+        let here = Path::new("tests/support/redis/valkey.sh");
+        let roots = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+        let script = roots.map(|root| root.join(here)).find(|script| script.exists()).unwrap();
+        let output =
+            Command::new(script).arg(env!("CARGO_TARGET_TMPDIR")).stderr(Stdio::inherit()).output().unwrap();
+        assert!(output.status.success(), "no valkey-server: {}", output.status);
+        Self::start_program(Path::new(String::from_utf8(output.stdout).unwrap().trim()), &[])
+    }
+
+    fn start_program(program: &Path, arguments: &[&str]) -> Self {
         // Whoever else asks for a port at this moment can be faster; then another one is tried.
         for _ in 0..5 {
-            if let Some(server) = Self::try_start(arguments, free_port()) {
+            if let Some(server) = Self::try_start(program, arguments, free_port()) {
                 return server;
             }
         }
-        panic!("no redis-server in five attempts");
+        panic!("no {} in five attempts", program.display());
     }
 
-    fn try_start(arguments: &[&str], port: u16) -> Option<Self> {
+    fn try_start(program: &Path, arguments: &[&str], port: u16) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let command = command(folder.path(), port, arguments);
+        let command = command(program, folder.path(), port, arguments);
         let (mut pid, mut keeper) = (0, None);
         if let Ok((child, thread)) = keep(command) {
             (pid, keeper) = (child, Some(thread));
         }
         let arguments = arguments.iter().map(ToString::to_string).collect();
-        let server = Self { folder, port, pid, arguments, keeper };
-        assert!(server.keeper.is_some(), "redis-server is not there: see tests/prerequisites.sh");
+        let server = Self { folder, port, pid, program: program.to_owned(), arguments, keeper };
+        assert!(server.keeper.is_some(), "setpriv is not there: see tests/prerequisites.sh");
         server.is_ready().then_some(server)
     }
 
@@ -154,7 +170,7 @@ impl RedisServer {
     pub(crate) fn start_again(&mut self) {
         self.kill();
         let arguments: Vec<_> = self.arguments.iter().map(String::as_str).collect();
-        let (pid, keeper) = keep(command(self.folder.path(), self.port, &arguments)).unwrap();
+        let (pid, keeper) = keep(command(&self.program, self.folder.path(), self.port, &arguments)).unwrap();
         (self.pid, self.keeper) = (pid, Some(keeper));
         assert!(self.is_ready(), "its port was taken meanwhile");
     }
@@ -185,9 +201,14 @@ pub(crate) fn free_port() -> u16 {
 }
 
 /// The kernel kills the server when the thread that started it ends, however it ends.
-fn command(folder: &Path, port: u16, arguments: &[&str]) -> Command {
+fn command(program: &Path, folder: &Path, port: u16, arguments: &[&str]) -> Command {
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "redis-server", "--bind", "127.0.0.1", "--port", &port.to_string()]);
+    command.args(["--pdeathsig", "KILL"]).arg(program).args([
+        "--bind",
+        "127.0.0.1",
+        "--port",
+        &port.to_string(),
+    ]);
     command.arg("--unixsocket").arg(folder.join("redis.sock")).arg("--dir").arg(folder);
     command.args(["--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction"]);
     command.args(arguments).current_dir(folder);

@@ -108,8 +108,8 @@ async fn a_user_with_the_documented_rule_may_do_all_that_is_needed() {
 }
 
 /// Everything that the script ever does to a key, and its return after it was flushed.
-async fn works(link: &Link, server: &RedisServer) -> Result<(), LinkError> {
-    let lease = |seq| Report::Account { seq: NonZeroU64::new(seq).unwrap(), held: 1, spent: 0 };
+pub(crate) async fn works(link: &Link, server: &RedisServer) -> Result<(), LinkError> {
+    let lease = |seq| Report::Account { seq: NonZeroU64::new(seq).unwrap(), held: 0, spent: 0 };
     let permits =
         |seq| Permits { limit: 5, seq: NonZeroU64::new(seq).unwrap(), held: Some(0), want: 1, min: 0 };
     for (session, seq) in [("session1", 1), ("session2", 1)] {

@@ -15,11 +15,13 @@ mod access;
 mod cluster;
 mod endpoint;
 mod heard;
+mod network;
 mod once;
 mod sentinel;
 mod single;
 mod spend;
 mod tls;
+mod valkey;
 
 /// Any free port of this machine's loopback.
 const ANY: std::net::SocketAddr =

@@ -138,6 +138,11 @@ impl Grant {
         self.shadowed
     }
 
+    /// Gives everything back that was taken so far.
+    pub(crate) fn clear(&mut self) {
+        self.end(Outcome::Ignored);
+    }
+
     fn end(&mut self, outcome: Outcome) {
         // Nothing is left for a second end, such as the drop that follows every release.
         let len = usize::from(mem::take(&mut self.len));

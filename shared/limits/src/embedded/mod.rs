@@ -4,6 +4,7 @@
 mod bucket;
 mod debt;
 mod key;
+mod local;
 mod meter;
 mod pass;
 mod reading;
@@ -15,6 +16,7 @@ use cofferdam_model::{Level, Limited, TenantId};
 use parking_lot::Mutex;
 
 use self::key::Key;
+pub(crate) use self::local::{Lines, Local};
 use self::pass::{Pass, standing, take_all};
 use self::shapes::{Shapes, Turn};
 use self::table::Table;

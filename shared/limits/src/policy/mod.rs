@@ -78,6 +78,11 @@ impl Levels {
         &self.policies[..usize::from(self.len)]
     }
 
+    /// Changes limits; which levels there are stays.
+    pub(crate) fn each_mut(&mut self, change: impl FnMut(&mut LevelPolicy)) {
+        self.policies[..usize::from(self.len)].iter_mut().for_each(change);
+    }
+
     /// The policy of `level`, where the request passes it.
     pub fn get(&self, level: Level) -> Option<&LevelPolicy> {
         self.as_slice().iter().find(|policy| policy.level == level)

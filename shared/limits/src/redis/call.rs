@@ -234,7 +234,8 @@ mod tests {
 
     use super::*;
     use crate::BucketPolicy;
-    use crate::redis::{Fleet, RouteKey};
+    use crate::RouteKey;
+    use crate::redis::Fleet;
 
     const SEQ: NonZeroU64 = NonZeroU64::new(7).unwrap();
     const ONE: Permits = Permits { limit: 6, seq: SEQ, held: Some(4), want: 2, min: 1 };
@@ -281,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_shape_has_a_slot_of_its_own() {
-        let route = RouteKey::of("GET /v1/export");
+        let route = RouteKey(7);
         let session = Session::parse("session1").unwrap();
         let mut builder = Call::builder(fleet().shape_epoch(route), &session, Duration::from_secs(6));
         let shape = Shape { rate: "20/s".parse().unwrap(), depth: 10, max_wait: Duration::from_millis(400) };

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use cofferdam_model::TenantId;
 use twox_hash::XxHash3_64;
 
+use crate::RouteKey;
+
 /// How many buckets a fleet's tenants are spread over. Changing it moves every tenant to fresh keys.
 pub const BUCKETS: u16 = 1024;
 
@@ -25,10 +27,6 @@ pub struct Key {
     // Invariant: the tag with its braces is `text[..tag_len]`.
     tag_len: usize,
 }
-
-/// A route, by a hash of what it matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RouteKey(u64);
 
 /// Why text is not a fleet's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -91,6 +89,11 @@ impl Fleet {
         self.key("ceiling", format_args!("t"))
     }
 
+    /// The roll of the fleet's sessions.
+    pub fn roll(&self) -> Key {
+        self.key("roll", format_args!("s"))
+    }
+
     /// The shape of a route, over all its tenants.
     pub fn shape(&self, route: RouteKey) -> Key {
         self.key(format_args!("s{route}"), format_args!("s"))
@@ -131,19 +134,6 @@ impl fmt::Display for Key {
     }
 }
 
-impl RouteKey {
-    /// The key of the route that matches what `text` says, however the fleet file orders its routes.
-    pub fn of(text: &str) -> Self {
-        Self(XxHash3_64::oneshot(text.as_bytes()))
-    }
-}
-
-impl fmt::Display for RouteKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use cofferdam_model::Alphabet;
@@ -156,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_tenants_keys_share_its_buckets_tag() {
-        let (fleet, route) = (Fleet::parse("f").unwrap(), RouteKey::of("GET /v1/search"));
+        let (fleet, route) = (Fleet::parse("f").unwrap(), RouteKey(0x5e));
         // 0x44ad98655d8858e1 is the hash of `acme`.
         assert_eq!(fleet.bucket(&acme()), 0x0e1);
         let keys = [

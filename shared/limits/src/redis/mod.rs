@@ -1,19 +1,45 @@
-//! The store in Redis or Valkey: the script that decides, the names of its keys, and the calls that it takes.
+//! The store in Redis or Valkey: the script that decides, the names of its keys, and the calls that it takes; and what a
+//! process keeps on loan from it, so that most requests need no call.
 //!
 //! One script decides everything, in one step. A [`Call`] carries operations on keys of one slot; operations of one group
 //! are granted all or none. Its arguments do not name the server: whoever sends a call puts the server's run id in front.
 //!
 //! The crate `redis` is `::redis` in here.
 
+mod alone;
+mod apply;
+mod ask;
 mod call;
+mod compose;
+mod core;
+mod due;
+mod figures;
+mod health;
 mod keys;
+mod lease;
+mod ledger;
 pub mod link;
+mod measure;
 mod op;
+mod queue;
 mod reply;
+mod roll;
 mod script;
+mod share;
+mod store;
+mod subject;
+mod syncer;
+mod table;
+mod take;
+mod terms;
+mod want;
+mod words;
 
 pub use call::{Call, CallBuilder, CallError};
-pub use keys::{BUCKETS, Fleet, FleetError, Key, RouteKey};
+pub use figures::SharingMetrics;
+pub use keys::{BUCKETS, Fleet, FleetError, Key};
 pub use op::{Op, Permits, Report, Session, SessionError, Shape, Tokens, Window};
 pub use reply::{PermitsReply, Replies, Reply, ReplyError, Room, ShapeReply, TokensReply, WindowReply};
 pub use script::Script;
+pub use store::{RedisStore, Sharing};
+pub use terms::{DEFAULT_TTL, Mode};

@@ -10,6 +10,7 @@ mod redis;
 mod redis_container;
 #[path = "../../../../tests/support/redis/mod.rs"]
 mod redis_server;
+mod shared_store;
 mod slow_path;
 mod stores;
 mod subject;
@@ -19,3 +20,4 @@ use contract::suite;
 suite!(embedded: AtOnce, exact);
 suite!(answers_late: Late, exact);
 suite!(sometimes_never_answers: SometimesNever, safe);
+suite!(redis_exact: RedisExact, exact);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use cofferdam_limits::LimitStore;
 
-/// Where the clock stands at the start: far enough from 0 to go back.
-pub(crate) const START_US: u64 = 10_000_000_000;
+/// Where the clock stands at the start: some day of 2026, 10,000 s after midnight and after a month of 30 days began.
+pub(crate) const START_US: u64 = 1_788_490_000_000_000;
 
 /// A store to be tried, with its clock in the test's hand.
 pub(crate) trait Subject: Sync {

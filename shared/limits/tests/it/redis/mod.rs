@@ -19,11 +19,11 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use ::redis::{Connection, Value, cmd};
-use cofferdam_limits::BucketPolicy;
 use cofferdam_limits::redis::{
-    Call, CallBuilder, Fleet, Key, Op, Permits, PermitsReply, Replies, Reply, RouteKey, Script, Session,
-    Tokens, TokensReply,
+    Call, CallBuilder, Fleet, Key, Op, Permits, PermitsReply, Replies, Reply, Script, Session, Tokens,
+    TokensReply,
 };
+use cofferdam_limits::{BucketPolicy, RouteKey};
 use cofferdam_model::{Alphabet, TenantId};
 
 use crate::redis_server::RedisServer;
@@ -69,7 +69,7 @@ impl Names {
     }
 
     pub(crate) fn route_tokens(&self) -> Key {
-        self.fleet.route_tokens(RouteKey::of("GET /v1/search"), &self.tenant)
+        self.fleet.route_tokens(RouteKey(0x5e), &self.tenant)
     }
 
     pub(crate) fn window(&self, window_s: u32) -> Key {

@@ -1,0 +1,211 @@
+//! What the store's answer changes: loans are renewed, refusals remembered, and those who waited are told. What becomes of an
+//! answer that never came is here as well.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use cofferdam_model::{Level, Limited};
+
+use super::compose::{Exchange, Metered, Of, Part};
+use super::ledger::Seen;
+use super::measure::Measure;
+use super::reply::{PermitsReply, Reply, Room, TokensReply, WindowReply};
+use super::subject::{MeterKey, Subject};
+use super::terms::Terms;
+use super::want::{Reserved, Told};
+use crate::Wait;
+
+/// Permits that were refused are asked for again after so long: others give theirs back without a word to us.
+const PERMITS_AGAIN_US: u64 = 20_000;
+/// While the store learns it is asked again after so long.
+const LEARNING_US: u64 = 250_000;
+
+/// A refusal of one level.
+type Refused = (Level, Limited, Wait);
+
+/// What an answer means for one exchange.
+struct Applier<'a> {
+    subject: &'a Arc<Subject>,
+    terms: &'a Terms,
+    sent_us: u64,
+    now_us: u64,
+    learning: bool,
+    // What the store counts for this process, as far as the answer was read.
+    total: Cell<u64>,
+}
+
+/// Takes over what the store said. The result is `true` where somebody waits already for the next call.
+pub(super) fn apply(exchange: Exchange, terms: &Terms, learning: bool, replies: &[Reply]) -> bool {
+    let Exchange { subject, sent_us, parts, wants } = exchange;
+    let now_us = terms.clock.now_us();
+    let applier = Applier { subject: &subject, terms, sent_us, now_us, learning, total: Cell::new(0) };
+    let mut refused: Vec<Vec<Refused>> = vec![Vec::new(); wants.len()];
+    for (part, reply) in parts.iter().zip(replies) {
+        if let Some(refusal) = applier.part(part, reply)
+            && let Some(at) = part.alone
+        {
+            refused[at].push(refusal);
+        }
+    }
+    if learning {
+        subject.learn_until(now_us + LEARNING_US.min(terms.ttl_us / 4));
+    }
+    for (at, (want, refused)) in wants.into_iter().zip(refused).enumerate() {
+        let granted = !refused.iter().any(|(level, ..)| !want.is_shadow(*level))
+            && !learning
+            && parts.iter().any(|part| part.alone == Some(at));
+        let reserved = granted.then(|| Reserved::new(&subject));
+        let (shadowed, refused) = refused.into_iter().partition(|(level, ..)| want.is_shadow(*level));
+        let told = want.told.send(Told {
+            refused,
+            shadowed,
+            learning,
+            is_ceiling: subject.tenant.is_none(),
+            reserved,
+        });
+        // Whoever gave up waiting takes nothing: what was granted for it alone goes back.
+        if told.is_err() && granted {
+            give_back_alone(&subject, &parts, at);
+        }
+    }
+    settle_desk(&subject, now_us)
+}
+
+/// The answer never came, or says that it was not for this state: the next call heals what it may have changed.
+pub(super) fn lose(exchange: Exchange, terms: &Terms) -> bool {
+    let Exchange { subject, wants, .. } = exchange;
+    // Dropping the senders tells those who wait.
+    drop(wants);
+    subject.permit_ledger.lock().has_account = true;
+    settle_desk(&subject, terms.clock.now_us())
+}
+
+fn settle_desk(subject: &Subject, now_us: u64) -> bool {
+    let mut desk = subject.desk.lock();
+    desk.is_calling = false;
+    desk.called_us = now_us;
+    !desk.wants.is_empty()
+}
+
+/// Gives back the tokens of exact limits that nobody came for.
+fn give_back_alone(subject: &Subject, parts: &[Part], at: usize) {
+    for part in parts.iter().filter(|part| part.alone == Some(at)) {
+        if let Of::Tokens { meter, min, .. } = &part.of {
+            meter.of(subject).surrender(*min);
+        }
+    }
+}
+
+/// What is read of an answer about tokens, whatever measures them.
+struct TokensAnswer {
+    stale: bool,
+    granted: u32,
+    level: i64,
+    outstanding: u64,
+    room: Room,
+}
+
+impl TokensAnswer {
+    fn of(reply: &Reply) -> Option<Self> {
+        match *reply {
+            Reply::Tokens(TokensReply { stale, granted, level, outstanding, room, .. }) => {
+                Some(Self { stale, granted, level, outstanding, room })
+            }
+            Reply::Window(WindowReply { stale, granted, used, room, outstanding }) => {
+                let level = i64::try_from(used).unwrap_or(i64::MAX);
+                Some(Self { stale, granted, level, outstanding, room })
+            }
+            Reply::Permits(_) | Reply::Shape(_) => None,
+        }
+    }
+}
+
+impl Applier<'_> {
+    fn part(&self, part: &Part, reply: &Reply) -> Option<Refused> {
+        match (&part.of, reply) {
+            (&Of::Permits { limit, held }, Reply::Permits(reply)) => self.permits(part, limit, held, reply),
+            (Of::Tokens { meter, measure, min }, reply) => {
+                let answer = TokensAnswer::of(reply)?;
+                self.tokens(part, meter, measure, *min, answer)
+            }
+            _ => None,
+        }
+    }
+
+    /// The cap is what the store counts for this process, as long as all fits into the limit.
+    fn permits(&self, part: &Part, limit: u32, held: Option<u32>, reply: &PermitsReply) -> Option<Refused> {
+        if reply.stale {
+            return None;
+        }
+        let before = held.map_or(self.total.get(), u64::from);
+        self.total.set(reply.total);
+        let room = u64::from(limit).saturating_sub(reply.others);
+        // Both are at most the limit, or what was held, which are numbers of 32 bits.
+        let cap = u32::try_from(reply.total.min(room)).unwrap_or(limit);
+        self.subject.permits.renew(cap, self.terms.ends_us(self.sent_us));
+        // Nothing granted though there was room: another limit of the group refused, or the store learns.
+        if part.want == 0 || reply.total > before || reply.total < room || self.learning {
+            return None;
+        }
+        self.subject.permits.refuse_until(self.now_us + PERMITS_AGAIN_US);
+        let level = if self.subject.tenant.is_some() { Level::Tenant } else { Level::Fleet };
+        Some((level, Limited::Concurrency, Wait::Unknown))
+    }
+
+    fn tokens(
+        &self,
+        part: &Part,
+        meter: &Metered,
+        measure: &Measure,
+        min: u32,
+        answer: TokensAnswer,
+    ) -> Option<Refused> {
+        let alone = part.alone.is_some();
+        if answer.stale {
+            return None;
+        }
+        let TokensAnswer { granted, level, outstanding, room, .. } = answer;
+        let key = meter.key;
+        let meter = meter.of(self.subject);
+        let mut ledger = meter.ledger.lock();
+        ledger.seen = Some(Seen { level, at_us: self.now_us, outstanding });
+        if !alone {
+            ledger.grant(granted);
+        }
+        let low = if alone { 0 } else { ledger.low() };
+        drop(ledger);
+        meter.lease.renew(granted, low, self.terms.ends_us(self.sent_us));
+        if part.shadow && granted < part.want {
+            return Some((self.level(key), measure.limited(), Wait::Unknown));
+        }
+        let wait = wait_of(room)?;
+        // Refusing the same again, until it would pass, needs no call.
+        if let Wait::Until(wait) = wait {
+            let until_us = self.now_us + wait.as_micros() as u64;
+            meter.lease.refuse(
+                min,
+                self.now_us,
+                until_us,
+                self.terms.ask_at_us(measure, self.now_us, until_us),
+            );
+        }
+        Some((self.level(key), measure.limited(), wait))
+    }
+
+    fn level(&self, key: MeterKey) -> Level {
+        match key {
+            MeterKey::Route(_) => Level::Route,
+            MeterKey::Plan | MeterKey::Window(_) if self.subject.tenant.is_none() => Level::Fleet,
+            MeterKey::Plan | MeterKey::Window(_) => Level::Tenant,
+        }
+    }
+}
+
+/// What a reply says of waiting; nothing where what was needed was there.
+fn wait_of(room: Room) -> Option<Wait> {
+    match room {
+        Room::Now => None,
+        Room::In(wait) => Some(Wait::Until(wait)),
+        Room::Never => Some(Wait::Never),
+    }
+}

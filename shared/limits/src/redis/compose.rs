@@ -1,0 +1,337 @@
+//! What one subject has to say to the store and to ask of it: its loans, what goes back, and who waits. It binds the process
+//! to what it says before it is said; what the store answers is for `apply.rs`.
+
+use std::sync::Arc;
+
+use cofferdam_model::Level;
+
+use super::call::CallBuilder;
+use super::keys::{Fleet, Key};
+use super::measure::Measure;
+use super::op::{Op, Permits, Report, Tokens, Window};
+use super::subject::{Meter, MeterKey, Subject};
+use super::take::each_meter;
+use super::terms::Terms;
+use super::want::Want;
+use crate::{Demand, LevelPolicy};
+
+/// Those who wait and are served by one call.
+const MAX_WANTS: usize = 64;
+
+/// One subject's part of a call that is on its way.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) subject: Arc<Subject>,
+    pub(super) sent_us: u64,
+    /// One for each op, in their order.
+    pub(super) parts: Vec<Part>,
+    pub(super) wants: Vec<Want>,
+}
+
+/// What an op was for.
+#[derive(Debug)]
+pub(super) struct Part {
+    /// The one who waits for it alone, by its place among the wants; else it is for everybody.
+    pub(super) alone: Option<usize>,
+    /// What was asked for.
+    pub(super) want: u32,
+    /// Whether less than that will do, since the level is a shadow.
+    pub(super) shadow: bool,
+    pub(super) of: Of,
+}
+
+#[derive(Debug)]
+pub(super) enum Of {
+    /// `held` is `None` where it is what the op before left.
+    Permits {
+        limit: u32,
+        held: Option<u32>,
+    },
+    Tokens {
+        meter: Metered,
+        measure: Measure,
+        min: u32,
+    },
+}
+
+/// A meter, and how it is to be found.
+#[derive(Debug, Clone)]
+pub(super) struct Metered {
+    pub(super) key: MeterKey,
+    meter: Option<Arc<Meter>>,
+}
+
+impl Metered {
+    /// The plan's own meter, which lies in the subject.
+    const PLAN: Self = Self { key: MeterKey::Plan, meter: None };
+
+    pub(super) fn of<'a>(&'a self, subject: &'a Subject) -> &'a Meter {
+        self.meter.as_deref().unwrap_or(&subject.tokens)
+    }
+}
+
+/// Adds to `call` what `subject` has to say, and remembers it; `None` where it has nothing to say, or a call is out already.
+pub(super) fn compose(
+    subject: &Arc<Subject>,
+    terms: &Terms,
+    fleet: &Fleet,
+    now_us: u64,
+    call: &mut CallBuilder,
+) -> Option<Exchange> {
+    let wants: Vec<Want> = {
+        let mut desk = subject.desk.lock();
+        if desk.is_calling {
+            return None;
+        }
+        desk.is_calling = true;
+        // Whoever has given up waiting wants nothing any more.
+        desk.wants.retain(|want| !want.told.is_closed());
+        let n = desk.wants.len().min(MAX_WANTS);
+        desk.wants.drain(..n).collect()
+    };
+    let mut composer = Composer { subject, terms, fleet, now_us, call, wants: &wants, parts: Vec::new() };
+    composer.shared();
+    for at in 0..wants.len() {
+        composer.alone(at);
+    }
+    let parts = composer.parts;
+    if parts.is_empty() && wants.is_empty() {
+        subject.desk.lock().is_calling = false;
+        return None;
+    }
+    Some(Exchange { subject: Arc::clone(subject), sent_us: now_us, parts, wants })
+}
+
+struct Composer<'a> {
+    subject: &'a Arc<Subject>,
+    terms: &'a Terms,
+    fleet: &'a Fleet,
+    now_us: u64,
+    call: &'a mut CallBuilder,
+    wants: &'a [Want],
+    parts: Vec<Part>,
+}
+
+/// A part with its op and key, before it is said.
+type Line = (Key, Op, Part);
+
+impl Composer<'_> {
+    /// What is said for everybody: loans that are renewed, raised or given back.
+    fn shared(&mut self) {
+        let permits = self.shared_permits();
+        let tokens: Vec<_> =
+            self.meters().into_iter().filter_map(|meter| self.shared_tokens(meter)).collect();
+        for (key, op, part) in permits.into_iter().chain(tokens) {
+            self.call.op(&key, op);
+            self.parts.push(part);
+        }
+    }
+
+    fn shared_permits(&self) -> Option<Line> {
+        let subject = self.subject;
+        let mut ledger = subject.permit_ledger.lock();
+        let mut n_waiting = 0_u32;
+        for limit in self.wants.iter().filter_map(|want| permits_of(subject, &want.question.lend())) {
+            (n_waiting, ledger.limit) = (n_waiting + 1, Some(limit));
+        }
+        let limit = ledger.limit?;
+        let is_exact = self.terms.is_exact_permits(limit);
+        subject.permits.set_exact(is_exact);
+        if is_exact && n_waiting > 0 {
+            return None;
+        }
+        let seen = subject.permits.read();
+        let keep = match is_exact {
+            true => seen.used + subject.reservations.count(),
+            false => ledger.keep(
+                seen.used,
+                n_waiting > 0 || subject.tokens.ledger.lock().is_moving(self.now_us),
+                self.now_us,
+            ),
+        };
+        // Who waits takes what is free first.
+        let keep = if n_waiting > 0 { keep.max(seen.cap) } else { keep };
+        let held = subject.permits.bind(keep, self.now_us);
+        let want = ledger.want(n_waiting.saturating_sub(held.saturating_sub(seen.used)), held);
+        if held == 0 && want == 0 && !ledger.has_account {
+            return None;
+        }
+        ledger.has_account = held > 0 || want > 0;
+        let op = Permits { limit, seq: self.terms.next_seq(), held: Some(held), want, min: 0 };
+        let part = Part { alone: None, want, shadow: false, of: Of::Permits { limit, held: Some(held) } };
+        Some((self.permits_key(), Op::Permits(op), part))
+    }
+
+    fn shared_tokens(&self, metered: Metered) -> Option<Line> {
+        let meter = metered.clone();
+        let meter = meter.of(self.subject);
+        let mut ledger = meter.ledger.lock();
+        let mut needed = Needed::default();
+        for want in self.wants {
+            if let Some((measure, cost)) = measure_of(self.subject, &want.question.lend(), metered.key) {
+                ledger.measure = Some(measure);
+                needed.add(cost);
+            }
+        }
+        let measure = ledger.measure?;
+        if measure.is_exact(self.terms) {
+            let owes = needed.n == 0 && ledger.owes();
+            return owes.then(|| {
+                let report = Report::Spent(ledger.take_extra());
+                self.line(None, metered, measure, report, (0, 0))
+            });
+        }
+        let lease = &meter.lease;
+        if lease.has_ended(self.now_us) {
+            ledger.let_go(lease.expire());
+        } else if ledger.look(lease.count(), self.now_us) && needed.n == 0 {
+            ledger.let_go(lease.take_up_to(u32::MAX));
+        }
+        let count = lease.count();
+        let missing = needed.sum.saturating_sub(u64::from(count));
+        let want = ledger.want(missing, count);
+        if count == 0 && want == 0 && !ledger.has_account {
+            return None;
+        }
+        ledger.has_account = count > 0 || want > 0;
+        let min = if missing == 0 { 0 } else { needed.least.min(want) };
+        let report = Report::Account { seq: self.terms.next_seq(), held: count, spent: ledger.spent(count) };
+        Some(self.line(None, metered, measure, report, (want, min)))
+    }
+
+    /// What is asked for one who waits: exact limits, all of them or none.
+    fn alone(&mut self, at: usize) {
+        let demand = self.wants[at].question.lend();
+        let mut lines: Vec<Line> = self.alone_permits(at, &demand).into_iter().collect();
+        for metered in self.meters() {
+            let Some((measure, cost)) = measure_of(self.subject, &demand, metered.key) else { continue };
+            if measure.is_exact(self.terms) {
+                let extra = metered.of(self.subject).ledger.lock().take_extra();
+                let min = if shadow_of(self.subject, &demand, metered.key) { 0 } else { cost };
+                lines.push(self.line(Some(at), metered, measure, Report::Spent(extra), (cost, min)));
+            }
+        }
+        if lines.is_empty() {
+            return;
+        }
+        let ops: Vec<_> = lines.iter().map(|(key, op, _)| (key, *op)).collect();
+        self.call.group(&ops);
+        self.parts.extend(lines.into_iter().map(|(_, _, part)| part));
+    }
+
+    fn alone_permits(&self, at: usize, demand: &Demand<'_>) -> Option<Line> {
+        let subject = self.subject;
+        let limit = permits_of(subject, demand).filter(|limit| self.terms.is_exact_permits(*limit))?;
+        let is_first = !self.parts.iter().any(|part| matches!(part.of, Of::Permits { .. }));
+        let kept = subject.permits.read().used + subject.reservations.count();
+        let held = is_first.then(|| subject.permits.bind(kept, self.now_us));
+        subject.permit_ledger.lock().has_account = true;
+        let shadow = is_shadow(subject, demand);
+        let op = Permits { limit, seq: self.terms.next_seq(), held, want: 1, min: u32::from(!shadow) };
+        let part = Part { alone: Some(at), want: 1, shadow, of: Of::Permits { limit, held } };
+        Some((self.permits_key(), Op::Permits(op), part))
+    }
+
+    fn line(
+        &self,
+        alone: Option<usize>,
+        meter: Metered,
+        measure: Measure,
+        report: Report,
+        (want, min): (u32, u32),
+    ) -> Line {
+        let op = match measure {
+            Measure::Bucket(bucket) => Op::Tokens(Tokens { bucket, report, want, min }),
+            Measure::Window(window) => {
+                let (window_s, limit) = (window.window_s(), window.limit());
+                Op::Window(Window { window_s, limit, report, want, min })
+            }
+        };
+        let key = self.meter_key(meter.key);
+        (
+            key,
+            op,
+            Part {
+                alone,
+                want,
+                shadow: alone.is_some() && min < want,
+                of: Of::Tokens { meter, measure, min },
+            },
+        )
+    }
+
+    fn permits_key(&self) -> Key {
+        match &self.subject.tenant {
+            Some(tenant) => self.fleet.permits(tenant),
+            None => self.fleet.ceiling_permits(),
+        }
+    }
+
+    fn meter_key(&self, key: MeterKey) -> Key {
+        match (&self.subject.tenant, key) {
+            (Some(tenant), MeterKey::Plan) => self.fleet.tokens(tenant),
+            (Some(tenant), MeterKey::Route(route)) => self.fleet.route_tokens(route, tenant),
+            (Some(tenant), MeterKey::Window(window_s)) => self.fleet.window(window_s, tenant),
+            // The ceiling has a bucket, and neither routes nor quotas.
+            (None, _) => self.fleet.ceiling_tokens(),
+        }
+    }
+
+    /// Every meter that may have something to say.
+    fn meters(&self) -> Vec<Metered> {
+        let more =
+            self.subject.more().into_iter().map(|meter| Metered { key: meter.key, meter: Some(meter) });
+        std::iter::once(Metered::PLAN).chain(more).collect()
+    }
+}
+
+/// What those who wait need together.
+#[derive(Default)]
+struct Needed {
+    n: u32,
+    sum: u64,
+    least: u32,
+}
+
+impl Needed {
+    fn add(&mut self, cost: u32) {
+        self.least = if self.n == 0 { cost } else { self.least.min(cost) };
+        self.n += 1;
+        self.sum += u64::from(cost);
+    }
+}
+
+/// The levels of a demand that lie in this subject.
+fn policies<'d>(subject: &Subject, demand: &Demand<'d>) -> impl Iterator<Item = &'d LevelPolicy> + use<'d> {
+    let is_fleet = subject.tenant.is_none();
+    demand.levels.as_slice().iter().filter(move |policy| (policy.level == Level::Fleet) == is_fleet)
+}
+
+fn permits_of(subject: &Subject, demand: &Demand<'_>) -> Option<u32> {
+    policies(subject, demand).find_map(|policy| policy.max_in_flight)
+}
+
+/// Whether the level that has permits only counts what it would refuse.
+fn is_shadow(subject: &Subject, demand: &Demand<'_>) -> bool {
+    policies(subject, demand)
+        .find(|policy| policy.max_in_flight.is_some())
+        .is_some_and(|policy| policy.shadow)
+}
+
+/// Whether the level of a meter only counts what it would refuse.
+fn shadow_of(subject: &Subject, demand: &Demand<'_>, key: MeterKey) -> bool {
+    let is_route = matches!(key, MeterKey::Route(_));
+    policies(subject, demand).any(|policy| policy.shadow && (policy.level == Level::Route) == is_route)
+}
+
+/// The limit behind `key` as the demand knows it, and what the demand costs there.
+fn measure_of(subject: &Arc<Subject>, demand: &Demand<'_>, key: MeterKey) -> Option<(Measure, u32)> {
+    policies(subject, demand).find_map(|policy| {
+        let mut found = None;
+        each_meter(subject, demand, policy, |meter, measure| {
+            found = (meter.key == key).then(|| (measure, demand.cost_at(policy.level)));
+            found.is_none()
+        });
+        found
+    })
+}

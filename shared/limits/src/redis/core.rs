@@ -1,0 +1,149 @@
+//! What the workers and the syncer share: terms, subjects, and whether the store is well. It decides where to look; how things
+//! are taken is in `take.rs`, and what stands in for the store in `alone.rs`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::alone;
+use super::call::Call;
+use super::health::Health;
+use super::keys::Fleet;
+use super::link::Link;
+use super::op::{Op, Shape};
+use super::reply::{Reply, ShapeReply};
+use super::subject::Subject;
+use super::table::Table;
+use super::take::{Short, Taker};
+use super::terms::Terms;
+use crate::embedded::Lines;
+use crate::{Demand, Embedded, Grant, LimitStore, Refusal, RouteKey, ShapePolicy, StoreError, StoreMetrics};
+
+pub(super) struct Core {
+    pub(super) terms: Terms,
+    pub(super) table: Table,
+    pub(super) ceiling: Arc<Subject>,
+    pub(super) health: Health,
+    /// Who finds no room in the table is held to this router's share.
+    pub(super) overflow: Embedded,
+    pub(super) counts: Counts,
+    pub(super) fleet: Fleet,
+    pub(super) link: Link,
+    /// This router's lines of the shaped routes, for when the store is away.
+    pub(super) lines: Mutex<Lines>,
+}
+
+/// What the store has done for its requests.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    admitted: AtomicU64,
+    asked: AtomicU64,
+    alone: AtomicU64,
+}
+
+impl Counts {
+    pub(super) fn asked(&self) -> u64 {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn alone(&self) -> u64 {
+        self.alone.load(Ordering::Relaxed)
+    }
+}
+
+impl Core {
+    /// Somebody who takes, now.
+    pub(super) fn taker<'a>(&'a self, tenant: &'a Arc<Subject>, is_told: bool) -> Taker<'a> {
+        let now_us = self.terms.clock.now_us();
+        Taker { terms: &self.terms, tenant, ceiling: &self.ceiling, now_us, is_told }
+    }
+
+    /// Takes from memory.
+    #[inline]
+    pub(super) fn take(
+        &self,
+        tenant: &Arc<Subject>,
+        demand: &Demand<'_>,
+        grant: &mut Grant,
+    ) -> Result<(), Short> {
+        if demand.levels.route().is_some_and(|policy| policy.shape.is_some()) {
+            // The line of a route is the store's alone.
+            return Err(Short::Ask(self.taker(tenant, false).needs(demand)?));
+        }
+        self.taker(tenant, false).take(demand, grant)?;
+        self.admitted();
+        Ok(())
+    }
+
+    /// Decides without the store.
+    pub(super) fn fall_back(
+        &self,
+        tenant: &Arc<Subject>,
+        demand: &Demand<'_>,
+        grant: &mut Grant,
+    ) -> Result<(), Refusal> {
+        self.counts.alone.fetch_add(1, Ordering::Relaxed);
+        alone::decide(self.taker(tenant, false), &self.lines, demand, grant)?;
+        self.admitted();
+        Ok(())
+    }
+
+    /// The next turn on a shaped route, in how long that is; or, where its line has no room, how long until it has.
+    pub(super) async fn turn(
+        &self,
+        route: RouteKey,
+        shape: ShapePolicy,
+    ) -> Result<Result<Duration, Duration>, StoreError> {
+        let (rate, depth, max_wait) = (shape.rate(), shape.depth(), shape.max_wait());
+        let mut builder = Call::builder(self.fleet.shape_epoch(route), &self.terms.session, self.terms.ttl);
+        builder.op(&self.fleet.shape(route), Op::Shape(Shape { rate, depth, max_wait }));
+        let call = builder.build().map_err(|_| StoreError::Gone)?;
+        let value = self.link.call(&call).await.map_err(|_| StoreError::Gone)?;
+        match call.read(&value).map_err(|_| StoreError::Gone)?.ops.first() {
+            Some(Reply::Shape(ShapeReply::Slot(delay))) => Ok(Ok(*delay)),
+            Some(Reply::Shape(ShapeReply::Refused(wait))) => Ok(Err(*wait)),
+            _ => Err(StoreError::Gone),
+        }
+    }
+
+    /// Decides for a tenant that the table has no room for.
+    pub(super) fn overflow(&self, demand: &Demand<'_>, grant: &mut Grant) -> Result<(), Refusal> {
+        let levels = self.terms.sharers.place(Some(demand.tenant)).levels(demand);
+        self.overflow.fall_back(&Demand { levels: &levels, ..*demand }, grant)
+    }
+
+    /// An answer of the store is late, or will never come.
+    pub(super) fn lost(&self) {
+        self.health.late();
+    }
+
+    /// What the store holds in this process's memory.
+    pub(super) fn metrics(&self) -> StoreMetrics {
+        StoreMetrics {
+            admitted: self.counts.admitted.load(Ordering::Relaxed),
+            fleet_in_flight: self.ceiling.permits.read().used,
+            tenants: self.table.len(),
+            tenants_max: self.table.max(),
+            evicted: self.table.forgotten(),
+            overflowed: self.table.overflowed(),
+            ..StoreMetrics::default()
+        }
+    }
+
+    /// A tenant that was never here.
+    pub(super) fn nobody(&self) -> Arc<Subject> {
+        self.table.nobody()
+    }
+
+    /// A request was admitted.
+    pub(super) fn admitted(&self) {
+        self.counts.admitted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A request waits for the store.
+    pub(super) fn asked(&self) {
+        self.counts.asked.fetch_add(1, Ordering::Relaxed);
+    }
+}

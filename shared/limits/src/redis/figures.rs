@@ -1,0 +1,52 @@
+//! What a process can say of its sharing: how often the store decided, what lies on loan, and whether the store is well.
+
+use super::core::Core;
+use super::link::{LinkMetrics, LinkState};
+
+/// How the sharing of limits goes, since the process began or as it is now.
+#[derive(Debug, Clone)]
+pub struct SharingMetrics {
+    /// Demands that waited for the store's word.
+    pub asked: u64,
+    /// Demands that were decided by this router's share, because the store was away.
+    pub alone: u64,
+    /// Whether the store is away now: nobody waits for it.
+    pub is_away: bool,
+    /// Times that the store was given up.
+    pub given_up: u64,
+    /// Sessions that share the limits, this one included.
+    pub sessions: u32,
+    /// Permits on loan that nobody uses.
+    pub idle_permits: u64,
+    /// Tokens on loan that nobody has spent.
+    pub idle_tokens: u64,
+    /// The calls.
+    pub link: LinkMetrics,
+    /// The connection.
+    pub state: LinkState,
+}
+
+impl SharingMetrics {
+    /// The figures of `core` as they are now. Everything on loan is looked at.
+    pub(super) fn of(core: &Core) -> Self {
+        let (mut idle_permits, mut idle_tokens) = (0, 0);
+        let mut count = |subject: &super::subject::Subject| {
+            let seen = subject.permits.read();
+            idle_permits += u64::from(seen.cap.saturating_sub(seen.used));
+            idle_tokens += u64::from(subject.tokens.lease.count());
+        };
+        count(&core.ceiling);
+        core.table.each(count);
+        Self {
+            asked: core.counts.asked(),
+            alone: core.counts.alone(),
+            is_away: core.health.is_away(),
+            given_up: core.health.n_opened(),
+            sessions: core.terms.sharers.count(),
+            idle_permits,
+            idle_tokens,
+            link: core.link.metrics(),
+            state: core.link.state(),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What a process owes its store of one limit on loan: the sequence of its calls, what was granted in all, and how much is
+//! wanted. It does the arithmetic; it takes nothing and sends nothing.
+
+use super::measure::Measure;
+#[cfg(test)]
+use crate::BucketPolicy;
+
+/// A block is what is spent in so long.
+pub(super) const BLOCK_US: u64 = 250_000;
+/// What lay idle for so long goes back.
+pub(super) const IDLE_US: u64 = 500_000;
+
+/// The account of tokens on loan.
+#[derive(Debug, Default)]
+pub(super) struct TokenLedger {
+    /// What the store grants by; what lies idle is given back under it.
+    pub(super) measure: Option<Measure>,
+    // What the store granted in all, and what of it went back or ended unspent.
+    granted: u64,
+    gone: u64,
+    // Settled costs that the loan could not cover, less what was given back beside it.
+    extra: i64,
+    pace: Pace,
+    /// Where the bucket stood in the store when it last answered.
+    pub(super) seen: Option<Seen>,
+    /// Whether the store may have an account of this process.
+    pub(super) has_account: bool,
+}
+
+/// The store's bucket or window as it was last seen.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    /// What is left of a bucket, in 1/P tokens, beside everybody's loans; of a window, what counts as used, loans included.
+    pub(super) level: i64,
+    pub(super) at_us: u64,
+    /// Everybody's loans, in tokens.
+    pub(super) outstanding: u64,
+}
+
+/// How fast tokens were spent lately.
+#[derive(Debug, Default, Clone, Copy)]
+struct Pace {
+    spent: i64,
+    at_us: u64,
+    // Tokens in a block, smoothed over the last few looks.
+    per_block: f32,
+    // When anything was last spent.
+    moved_us: u64,
+}
+
+/// The account of permits on loan.
+#[derive(Debug, Default)]
+pub(super) struct PermitLedger {
+    /// The limit that was named last, if any was.
+    pub(super) limit: Option<u32>,
+    /// Whether the store may know of this process.
+    pub(super) has_account: bool,
+    // The most that were seen in use lately, and when that was.
+    peak: u32,
+    peak_us: u64,
+}
+
+impl TokenLedger {
+    /// What was spent in all, where `count` tokens are left of the loan. Settled costs can make it go back.
+    pub(super) fn spent(&self, count: u32) -> i64 {
+        (self.granted - self.gone) as i64 - i64::from(count) + self.extra
+    }
+
+    /// Notes what the store granted.
+    pub(super) fn grant(&mut self, n: u32) {
+        self.granted += u64::from(n);
+    }
+
+    /// Notes what went back, or ended unspent: it was taken out of the loan already.
+    pub(super) fn let_go(&mut self, n: u32) {
+        self.gone += u64::from(n);
+    }
+
+    /// Notes a cost that the loan did not cover, or, below zero, what is given back beside it.
+    pub(super) fn settle(&mut self, extra: i64) {
+        self.extra += extra;
+    }
+
+    /// Takes the corrections that an exact limit has to tell the store of, which then are told.
+    pub(super) fn take_extra(&mut self) -> i64 {
+        std::mem::take(&mut self.extra)
+    }
+
+    /// What was spent beside the loan, and the store was not told of, where each request asks; below zero, what comes back.
+    pub(super) fn untold(&self) -> i64 {
+        self.extra
+    }
+
+    /// Whether there is a correction to tell.
+    pub(super) fn owes(&self) -> bool {
+        self.extra != 0
+    }
+
+    /// Looks at how fast tokens are spent. `true` where nothing was for so long that the loan is idle.
+    pub(super) fn look(&mut self, count: u32, now_us: u64) -> bool {
+        let spent = self.spent(count);
+        let (moved, elapsed_us) = (spent - self.pace.spent, now_us.saturating_sub(self.pace.at_us));
+        if moved > 0 {
+            self.pace.moved_us = now_us;
+        }
+        // Looks in quick succession say nothing about a pace.
+        if elapsed_us >= BLOCK_US / 5 {
+            let per_block = moved.max(0) as f32 * BLOCK_US as f32 / elapsed_us as f32;
+            let fresh = elapsed_us > 4 * BLOCK_US;
+            let keep = if fresh { 0.0 } else { 0.5 };
+            self.pace.per_block = keep * self.pace.per_block + (1.0 - keep) * per_block;
+            self.pace.spent = spent;
+            self.pace.at_us = now_us;
+        }
+        now_us.saturating_sub(self.pace.moved_us) >= IDLE_US
+    }
+
+    /// How many tokens to ask for, where those that wait need `needed` and `count` are left: what the next block needs, or
+    /// what those who wait do.
+    pub(super) fn want(&self, needed: u64, count: u32) -> u32 {
+        let block = self.pace.per_block.ceil() as u64;
+        let capacity = self.measure.map_or(u64::MAX, |measure| measure.capacity());
+        let want = needed.max(block.min(capacity).saturating_sub(u64::from(count)));
+        u32::try_from(want).unwrap_or(u32::MAX)
+    }
+
+    /// Whether anything was spent lately.
+    pub(super) fn is_moving(&self, now_us: u64) -> bool {
+        self.pace.at_us > 0 && now_us.saturating_sub(self.pace.moved_us) < IDLE_US
+    }
+
+    /// What may be left when the next block is fetched in good time, before anybody finds it low.
+    pub(super) fn early(&self) -> u32 {
+        (self.pace.per_block * 0.6) as u32
+    }
+
+    /// When to ask for more: at a quarter of a block.
+    pub(super) fn low(&self) -> u32 {
+        (self.pace.per_block / 4.0) as u32
+    }
+}
+
+impl PermitLedger {
+    /// Looks at what is in use; the result is how many permits are worth keeping.
+    pub(super) fn keep(&mut self, used: u32, is_active: bool, now_us: u64) -> u32 {
+        if used >= self.peak || now_us.saturating_sub(self.peak_us) >= IDLE_US {
+            (self.peak, self.peak_us) = (used, now_us);
+        }
+        // A tenant that sends keeps a permit at least: between two looks it may have had many.
+        let floor = if is_active { 1 } else { 0 };
+        if self.peak == 0 { floor } else { self.peak.saturating_add(self.peak / 4 + 1) }
+    }
+
+    /// How many permits more to ask for, where so many wait and the cap is too small for them.
+    pub(super) fn want(&self, waiting: u32, cap: u32) -> u32 {
+        if waiting == 0 { 0 } else { waiting.saturating_add(cap / 2) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ledger() -> TokenLedger {
+        let policy = BucketPolicy::new("1000/s".parse().unwrap(), 2000).unwrap();
+        TokenLedger { measure: Some(Measure::Bucket(policy)), ..TokenLedger::default() }
+    }
+
+    #[test]
+    fn what_is_spent_is_what_was_granted_and_is_neither_left_nor_gone() {
+        let mut ledger = ledger();
+        ledger.grant(10);
+        assert_eq!(ledger.spent(4), 6);
+        ledger.let_go(4);
+        assert_eq!(ledger.spent(0), 6, "what went back was not spent");
+        ledger.settle(3);
+        assert_eq!(ledger.spent(0), 9);
+    }
+
+    #[test]
+    fn a_block_is_what_is_spent_in_a_quarter_of_a_second() {
+        let mut ledger = ledger();
+        assert_eq!(ledger.want(1, 0), 1, "nothing is known of a pace yet");
+        ledger.grant(1_000);
+        for (count, at_us) in
+            [(1000, 100_000), (900, 200_000), (800, 300_000), (700, 400_000), (600, 500_000)]
+        {
+            assert!(!ledger.look(count, at_us) || at_us == 100_000);
+        }
+        let want = ledger.want(1, 0);
+        assert!((230..=250).contains(&want), "100 in 100 ms: {want}");
+        assert!(ledger.look(600, 1_100_000), "idle for 600 ms");
+    }
+}

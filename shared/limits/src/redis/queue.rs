@@ -1,0 +1,77 @@
+//! Who has something to say to the store: subjects, each at most once, from every worker to the one task that calls.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+
+use super::subject::Subject;
+
+/// What is in the queue.
+#[derive(Debug)]
+pub(super) enum Item {
+    /// A subject that has something to say.
+    Subject(Arc<Subject>),
+    /// Somebody who waits until everything was said.
+    Settle(oneshot::Sender<()>),
+}
+
+/// Where subjects are put. It is as long as there are subjects at most, since each is in it once.
+#[derive(Debug, Clone)]
+pub(super) struct Queue(UnboundedSender<Item>);
+
+/// Where they are taken out.
+#[derive(Debug)]
+pub(super) struct Queued(UnboundedReceiver<Item>);
+
+/// Whether a subject is in the queue.
+#[derive(Debug, Default)]
+pub(super) struct Queueing(AtomicBool);
+
+/// A queue, and its end.
+pub(super) fn queue() -> (Queue, Queued) {
+    let (sender, receiver) = unbounded_channel();
+    (Queue(sender), Queued(receiver))
+}
+
+impl Queue {
+    /// Puts `subject` in, unless it is in already; `false` where nobody takes anything out any more.
+    pub(super) fn put(&self, subject: &Arc<Subject>) -> bool {
+        subject.queueing.0.swap(true, Ordering::AcqRel)
+            || self.0.send(Item::Subject(Arc::clone(subject))).is_ok()
+    }
+
+    /// Asks to be told once everything that is to be said has been said, and was heard.
+    pub(super) fn settle(&self) -> oneshot::Receiver<()> {
+        let (done, is_done) = oneshot::channel();
+        // Where nobody takes anything out, the answer is that nobody answers.
+        let _ = self.0.send(Item::Settle(done));
+        is_done
+    }
+}
+
+impl Queued {
+    /// The next item; `None` once every queue is gone.
+    pub(super) async fn next(&mut self) -> Option<Item> {
+        self.0.recv().await.map(out)
+    }
+
+    /// Whether nobody is in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The next item, if there is one already.
+    pub(super) fn next_now(&mut self) -> Option<Item> {
+        self.0.try_recv().ok().map(out)
+    }
+}
+
+/// From here on it may be put in again: whoever takes it out looks at it afterwards.
+fn out(item: Item) -> Item {
+    if let Item::Subject(subject) = &item {
+        subject.queueing.0.store(false, Ordering::Release);
+    }
+    item
+}

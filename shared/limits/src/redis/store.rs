@@ -1,0 +1,142 @@
+//! `RedisStore`: the limits of a fleet, shared through Redis. It answers from what is on loan, asks where that does not
+//! suffice, and falls back to this router's share while the store is away.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cofferdam_model::TenantId;
+use parking_lot::Mutex;
+
+use super::ask::ask;
+use super::core::{Core, Counts};
+use super::figures::SharingMetrics;
+use super::health::Health;
+use super::keys::Fleet;
+use super::link::Link;
+use super::op::Session;
+use super::queue;
+use super::subject::Subject;
+use super::syncer::Syncer;
+use super::table::Table;
+use super::take::{self, Short};
+use super::terms::{DEFAULT_TTL, Mode, Terms};
+use crate::{
+    Answer, Clock, DEFAULT_BUDGET, Demand, Embedded, Grant, LevelPolicy, LimitStore, Refusal, RouteKey,
+    Standing, StoreMetrics,
+};
+
+/// How a process shares limits with others.
+#[derive(Debug, Clone)]
+pub struct Sharing {
+    /// Names the fleet in every key.
+    pub fleet: Fleet,
+    /// How limits are held to.
+    pub mode: Mode,
+    /// How many routers share them, at least, and until others were seen.
+    pub routers: u32,
+    /// How many tenants have a state in this process.
+    pub max_tenants: usize,
+    /// How long the store remembers a process that says nothing.
+    pub ttl: Duration,
+    /// An answer that takes longer is late.
+    pub budget: Duration,
+}
+
+/// Limits that many processes share.
+pub struct RedisStore(Arc<Core>);
+
+impl Sharing {
+    /// The defaults for `fleet`.
+    pub fn new(fleet: Fleet) -> Self {
+        let (mode, max_tenants) = (Mode::default(), crate::DEFAULT_TENANTS);
+        Self { fleet, mode, routers: 1, max_tenants, ttl: DEFAULT_TTL, budget: DEFAULT_BUDGET }
+    }
+}
+
+impl RedisStore {
+    /// A store over `link`, whose calls run on the current tokio runtime, as a session of its own.
+    pub fn start(sharing: Sharing, link: Link, session: Session, clock: Clock) -> Self {
+        let Sharing { fleet, mode, routers, max_tenants, ttl, budget } = sharing;
+        let (queue, queued) = queue::queue();
+        let core = Arc::new(Core {
+            terms: Terms::new(session, ttl, budget, mode, routers, clock.clone()),
+            table: Table::new(max_tenants, queue.clone()),
+            ceiling: Subject::new(None, queue),
+            health: Health::default(),
+            overflow: Embedded::with_tenants(clock, 1),
+            counts: Counts::default(),
+            fleet: fleet.clone(),
+            link: link.clone(),
+            lines: Mutex::default(),
+        });
+        tokio::spawn(Syncer::new(Arc::clone(&core), queued).run());
+        Self(core)
+    }
+}
+
+impl RedisStore {
+    /// How the sharing goes.
+    pub fn sharing(&self) -> SharingMetrics {
+        SharingMetrics::of(&self.0)
+    }
+
+    /// Waits until the store was told of everything that was given back so far, or cannot be.
+    pub async fn settled(&self) {
+        // An error says that nobody calls the store any more.
+        let _ = self.0.table.queue().settle().await;
+    }
+}
+
+impl LimitStore for RedisStore {
+    fn admit(&self, demand: &Demand<'_>, grant: &mut Grant) -> Answer {
+        let core = &self.0;
+        let Some(tenant) = core.table.subject(demand.tenant) else {
+            return match core.overflow(demand, grant) {
+                Ok(()) => Answer::Admitted,
+                Err(refusal) => Answer::Refused(refusal),
+            };
+        };
+        match core.take(&tenant, demand, grant) {
+            Ok(()) => Answer::Admitted,
+            Err(Short::Refused(refusal)) => Answer::Refused(refusal),
+            Err(Short::Ask(_)) if core.health.is_away() => match core.fall_back(&tenant, demand, grant) {
+                Ok(()) => Answer::Admitted,
+                Err(refusal) => Answer::Refused(refusal),
+            },
+            Err(Short::Ask(needs)) => {
+                let question = Arc::new(demand.owned());
+                Answer::Ask(Box::pin(ask(Arc::clone(core), tenant, question, needs)))
+            }
+        }
+    }
+
+    fn fall_back(&self, demand: &Demand<'_>, grant: &mut Grant) -> Result<(), Refusal> {
+        // Whoever comes here has waited for nothing: nobody else should.
+        self.0.lost();
+        match self.0.table.subject(demand.tenant) {
+            Some(tenant) => self.0.fall_back(&tenant, demand, grant),
+            None => self.0.overflow(demand, grant),
+        }
+    }
+
+    fn look(&self, tenant: &TenantId, route: RouteKey, policy: &LevelPolicy) -> Standing {
+        let core = &self.0;
+        let now_us = core.terms.clock.now_us();
+        match (policy.level, core.table.find(tenant)) {
+            (cofferdam_model::Level::Fleet, _) => take::level_standing(&core.ceiling, policy, now_us),
+            (_, Some(subject)) => take::standing_at(&subject, route, policy, now_us),
+            (_, None) => take::standing_at(&core.nobody(), route, policy, now_us),
+        }
+    }
+
+    fn metrics(&self) -> StoreMetrics {
+        self.0.metrics()
+    }
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore").field("terms", &self.0.terms).finish_non_exhaustive()
+    }
+}

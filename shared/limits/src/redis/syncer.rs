@@ -1,0 +1,203 @@
+//! The one task that calls the store: it takes subjects out of the queue, puts what they have to say into calls by slot, and
+//! has the answers applied. From time to time it looks at everything on loan: what lies idle goes back, and what is held is
+//! renewed. It decides nothing.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::oneshot;
+
+use super::apply;
+use super::call::Call;
+use super::compose::{Exchange, compose};
+use super::core::Core;
+use super::due::{Due, due};
+use super::keys::Key;
+use super::queue::{Item, Queued};
+use super::reply::Replies;
+use super::roll;
+use super::subject::Subject;
+
+/// How often what is on loan is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often the live sessions are called, in looks.
+const ROLL_EVERY: u64 = 10;
+/// Subjects in one call, and in one go.
+const MAX_SUBJECTS: usize = 64;
+/// Calls on their way while the store is away: enough to see that it is back.
+const MAX_PROBES: usize = 4;
+
+/// The task, and what it works with.
+pub(super) struct Syncer {
+    core: Arc<Core>,
+    queued: Queued,
+    /// Everybody who may hold anything.
+    watched: Vec<Arc<Subject>>,
+    n_looks: u64,
+    calls: FuturesUnordered<Calling>,
+    settling: Vec<oneshot::Sender<()>>,
+}
+
+type Calling = Pin<Box<dyn Future<Output = Returned> + Send>>;
+
+/// A call that came back, or did not.
+struct Returned {
+    exchanges: Vec<Exchange>,
+    replies: Option<Replies>,
+}
+
+impl Syncer {
+    pub(super) fn new(core: Arc<Core>, queued: Queued) -> Self {
+        let watched = vec![Arc::clone(&core.ceiling)];
+        Self { core, queued, watched, n_looks: 0, calls: FuturesUnordered::new(), settling: Vec::new() }
+    }
+
+    /// Calls for ever: it ends with its runtime.
+    pub(super) async fn run(mut self) {
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                Some(returned) = self.calls.next() => self.take_over(returned),
+                item = self.queued.next() => match item {
+                    Some(item) => self.serve(item),
+                    None => return,
+                },
+                _ = looks.tick() => self.look(),
+            }
+            self.settle();
+        }
+    }
+
+    /// Calls for `first`, and for all who stand behind it in the queue.
+    fn serve(&mut self, first: Item) {
+        let (mut batch, mut next) = (Vec::new(), Some(first));
+        while let Some(item) = next {
+            match item {
+                Item::Subject(subject) => batch.push(subject),
+                Item::Settle(done) => self.settling.push(done),
+            }
+            next = if batch.len() < MAX_SUBJECTS { self.queued.next_now() } else { None };
+        }
+        for subject in &batch {
+            if !std::mem::replace(&mut subject.desk.lock().is_watched, true) {
+                self.watched.push(Arc::clone(subject));
+            }
+        }
+        self.call(batch);
+    }
+
+    /// Looks at everything on loan: calls for whom it is time, and forgets who holds nothing any more.
+    fn look(&mut self) {
+        self.n_looks += 1;
+        if self.n_looks % ROLL_EVERY == 1 {
+            roll::call(&self.core);
+        }
+        let now_us = self.core.terms.clock.now_us();
+        let mut batch = Vec::new();
+        self.watched.retain(|subject| match due(subject, &self.core.terms, now_us) {
+            Due::Later => true,
+            Due::Now => {
+                batch.push(Arc::clone(subject));
+                true
+            }
+            Due::Never => {
+                subject.desk.lock().is_watched = false;
+                !self.core.table.forget(subject)
+            }
+        });
+        self.call(batch);
+    }
+
+    /// Tells those who wait for it that everything was said and heard, if that is so.
+    fn settle(&mut self) {
+        if !self.settling.is_empty() && self.calls.is_empty() && self.queued.is_empty() {
+            for done in self.settling.drain(..) {
+                // Whoever went away needs no answer.
+                let _ = done.send(());
+            }
+        }
+    }
+
+    /// Puts what `subjects` have to say into calls, one for each slot, and sends them.
+    fn call(&mut self, subjects: Vec<Arc<Subject>>) {
+        if self.core.health.is_away() && self.calls.len() >= MAX_PROBES {
+            return;
+        }
+        let fleet = &self.core.fleet;
+        let mut slots: HashMap<Key, Vec<Arc<Subject>>> = HashMap::new();
+        for subject in subjects {
+            let epoch = match &subject.tenant {
+                Some(tenant) => fleet.epoch(fleet.bucket(tenant)),
+                None => fleet.ceiling_epoch(),
+            };
+            slots.entry(epoch).or_default().push(subject);
+        }
+        for (epoch, subjects) in slots {
+            for subjects in subjects.chunks(MAX_SUBJECTS) {
+                self.call_slot(epoch.clone(), subjects);
+            }
+        }
+    }
+
+    fn call_slot(&mut self, epoch: Key, subjects: &[Arc<Subject>]) {
+        let terms = &self.core.terms;
+        let now_us = terms.clock.now_us();
+        let mut builder = Call::builder(epoch, &terms.session, terms.ttl);
+        let composed =
+            subjects.iter().map(|subject| compose(subject, terms, &self.core.fleet, now_us, &mut builder));
+        let exchanges: Vec<_> = composed.flatten().collect();
+        if exchanges.is_empty() {
+            return;
+        }
+        let link = self.core.link.clone();
+        let call = builder.build();
+        self.calls.push(Box::pin(async move {
+            let replies = match &call {
+                Ok(call) => link.call(call).await.ok().and_then(|value| call.read(&value).ok()),
+                Err(error) => {
+                    tracing::error!(%error, "a call to the limit store could not be put together");
+                    None
+                }
+            };
+            Returned { exchanges, replies }
+        }));
+    }
+
+    fn take_over(&mut self, returned: Returned) {
+        let Returned { exchanges, replies } = returned;
+        let terms = &self.core.terms;
+        let mut again = Vec::new();
+        match replies {
+            Some(Replies { learning, ops, .. }) => {
+                let mut ops = ops.as_slice();
+                for exchange in exchanges {
+                    let late = terms.clock.now_us().saturating_sub(exchange.sent_us) > terms.budget_us;
+                    let (own, rest) = ops.split_at(exchange.parts.len().min(ops.len()));
+                    ops = rest;
+                    let subject = Arc::clone(&exchange.subject);
+                    if apply::apply(exchange, terms, learning, own) {
+                        again.push(subject);
+                    }
+                    if !late && self.core.health.answered() {
+                        tracing::info!("the limit store answers again");
+                        // Whatever was admitted meanwhile is registered, and nothing is made up for.
+                        again.clone_from(&self.watched);
+                    }
+                }
+            }
+            None => {
+                self.core.lost();
+                for exchange in exchanges {
+                    apply::lose(exchange, terms);
+                }
+            }
+        }
+        self.call(again);
+    }
+}

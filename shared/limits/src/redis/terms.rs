@@ -1,0 +1,126 @@
+//! On what terms a process borrows from the store: its session, for how long, and which limits are asked for each request.
+
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::measure::Measure;
+use super::op::Session;
+use super::share::Sharers;
+use crate::{BucketPolicy, Clock};
+
+/// How long a session lives in the store without a word from it.
+pub const DEFAULT_TTL: Duration = Duration::from_secs(6);
+/// Scarce tokens are asked for again after so long, where a share of them may come.
+const SCARCE_US: u64 = 50_000;
+/// A share of fewer tokens or permits than this is no block.
+const SMALLEST_BLOCK: u64 = 4;
+
+/// How a limit is held to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// The store is asked for each request, also for one that another level is known to refuse: the strictest is named.
+    Exact,
+    /// Permits and tokens are borrowed in blocks and spent from memory.
+    Lease,
+    /// Blocks where a limit is large enough for them, else exact.
+    #[default]
+    Auto,
+}
+
+/// The terms of one process.
+#[derive(Debug)]
+pub(super) struct Terms {
+    pub(super) session: Session,
+    pub(super) ttl: Duration,
+    pub(super) ttl_us: u64,
+    /// An answer that takes longer is late.
+    pub(super) budget_us: u64,
+    pub(super) mode: Mode,
+    pub(super) sharers: Sharers,
+    pub(super) clock: Clock,
+    seq: AtomicU64,
+}
+
+impl Terms {
+    pub(super) fn new(
+        session: Session,
+        ttl: Duration,
+        budget: Duration,
+        mode: Mode,
+        routers: u32,
+        clock: Clock,
+    ) -> Self {
+        let budget_us = budget.as_micros() as u64;
+        let sharers = Sharers::new(routers, session.to_string());
+        Self {
+            session,
+            ttl,
+            ttl_us: ttl.as_micros() as u64,
+            budget_us,
+            mode,
+            sharers,
+            clock,
+            seq: AtomicU64::new(0),
+        }
+    }
+
+    /// A sequence number larger than any before. One sequence serves all limits, so that a limit that was forgotten goes on
+    /// where it was.
+    pub(super) fn next_seq(&self) -> NonZeroU64 {
+        NonZeroU64::MIN.saturating_add(self.seq.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Until when a loan counts that was asked for at `sent_us`: a twentieth before the store's own end, which is counted
+    /// from its receipt.
+    pub(super) fn ends_us(&self, sent_us: u64) -> u64 {
+        sent_us + self.ttl_us - self.ttl_us / 20
+    }
+
+    /// When the store is to hear of a loan again.
+    pub(super) fn heartbeat_us(&self) -> u64 {
+        self.ttl_us / 3
+    }
+
+    /// Whether each request asks for its tokens.
+    pub(super) fn is_exact(&self, bucket: &BucketPolicy) -> bool {
+        match self.mode {
+            Mode::Exact => true,
+            Mode::Lease => false,
+            Mode::Auto => {
+                let few = bucket.capacity() < SMALLEST_BLOCK * u64::from(self.sharers.count());
+                few || bucket.inflow(super::ledger::BLOCK_US) < bucket.units(SMALLEST_BLOCK)
+            }
+        }
+    }
+
+    /// Whether each request asks for its permit.
+    pub(super) fn is_exact_permits(&self, limit: u32) -> bool {
+        match self.mode {
+            Mode::Exact => true,
+            Mode::Lease => false,
+            Mode::Auto => u64::from(limit) < SMALLEST_BLOCK * u64::from(self.sharers.count()),
+        }
+    }
+
+    /// Whether each request asks for its place in a quota.
+    pub(super) fn is_exact_window(&self, limit: u64) -> bool {
+        match self.mode {
+            Mode::Exact => true,
+            Mode::Lease => false,
+            Mode::Auto => limit < SMALLEST_BLOCK * u64::from(self.sharers.count()),
+        }
+    }
+
+    /// When it is worth asking again for tokens that were refused until `until_us`.
+    pub(super) fn ask_at_us(&self, measure: &Measure, now_us: u64, until_us: u64) -> u64 {
+        match measure {
+            Measure::Bucket(bucket) => {
+                let shares = bucket.inflow(SCARCE_US) >= bucket.units(SMALLEST_BLOCK);
+                if shares && !self.is_exact(bucket) { until_us.min(now_us + SCARCE_US) } else { until_us }
+            }
+            // Another router may give back what it holds of the quota.
+            Measure::Window(_) => until_us.min(now_us + self.ttl_us),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! A request that waits for the store's word, and the word. It knows no leases.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use cofferdam_model::{Level, Limited};
+use tokio::sync::oneshot;
+
+use super::subject::Subject;
+use crate::{OwnedDemand, Wait};
+
+/// One who waits.
+#[derive(Debug)]
+pub(super) struct Want {
+    pub(super) question: Arc<OwnedDemand>,
+    pub(super) told: oneshot::Sender<Told>,
+}
+
+/// What the store said to one who waits.
+#[derive(Debug)]
+pub(super) struct Told {
+    /// What refused; nothing where there may be something to take now.
+    pub(super) refused: Vec<(Level, Limited, Wait)>,
+    /// What would have refused, had its level not been a shadow.
+    pub(super) shadowed: Vec<(Level, Limited, Wait)>,
+    /// The store grants nothing yet, because it lost what it knew.
+    pub(super) learning: bool,
+    /// Whether it was the fleet's ceiling that was asked.
+    pub(super) is_ceiling: bool,
+    /// The tokens and the permit that were granted to this one alone wait for it until this is dropped.
+    pub(super) reserved: Option<Reserved>,
+}
+
+/// Keeps what was granted to one who waits from being given back as surplus.
+#[derive(Debug)]
+pub(super) struct Reserved(Arc<Subject>);
+
+/// How much is reserved.
+#[derive(Debug, Default)]
+pub(super) struct Reservations(AtomicU32);
+
+impl Want {
+    /// Whether `level` only counts what it would refuse.
+    pub(super) fn is_shadow(&self, level: Level) -> bool {
+        self.question.lend().levels.get(level).is_some_and(|policy| policy.shadow)
+    }
+}
+
+impl Reserved {
+    pub(super) fn new(subject: &Arc<Subject>) -> Self {
+        subject.reservations.0.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(subject))
+    }
+}
+
+impl Reservations {
+    pub(super) fn count(&self) -> u32 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.0.reservations.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}

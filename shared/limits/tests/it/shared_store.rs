@@ -1,0 +1,114 @@
+//! The store in Redis as a subject of the contract: a real server, whose time is in the test's hand.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use ::redis::{Connection, cmd};
+use cofferdam_limits::redis::link::Link;
+use cofferdam_limits::redis::{BUCKETS, Fleet, Mode, RedisStore, Script, Session, Sharing};
+use cofferdam_limits::{LimitStore, ManualClock};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+
+use crate::redis_server::RedisServer;
+use crate::subject::{START_US, Subject};
+
+/// The runtime on which every store calls its server, in a thread of its own.
+static CALLING: LazyLock<Handle> = LazyLock::new(|| {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let handle = runtime.handle().clone();
+    std::thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
+    handle
+});
+
+/// A server whose time is in the test's hand, and on which everybody's epoch began long ago.
+pub(crate) struct HeldServer {
+    pub(crate) clock: ManualClock,
+    connection: Mutex<Connection>,
+    server: RedisServer,
+}
+
+/// One router's store that asks for each request, with a server of its own.
+pub(crate) struct RedisExact {
+    held: HeldServer,
+    store: Arc<RedisStore>,
+}
+
+fn fleet() -> Fleet {
+    Fleet::parse("f").unwrap()
+}
+
+impl HeldServer {
+    pub(crate) fn start() -> Self {
+        let (server, clock) = (RedisServer::start(), ManualClock::at(START_US));
+        let held = Self { clock, connection: Mutex::new(server.connect()), server };
+        held.begin_epochs();
+        held.set_us(START_US);
+        held
+    }
+
+    /// A router's store in this mode, as session `name`.
+    pub(crate) fn open(&self, mode: Mode, name: &str) -> Arc<RedisStore> {
+        let _entered = CALLING.enter();
+        let script = Script::with_clock(include_str!("clock_for_all.lua"));
+        let link = Link::open(self.server.url().parse().unwrap(), script);
+        connected(link.clone());
+        let budget = Duration::from_secs(600);
+        let sharing = Sharing { mode, budget, ..Sharing::new(fleet()) };
+        let session = Session::parse(name).unwrap();
+        Arc::new(RedisStore::start(sharing, link, session, self.clock.clone().into()))
+    }
+
+    pub(crate) fn set_us(&self, now_us: u64) {
+        cmd("SET").arg("clock").arg(now_us).exec(&mut self.connection.lock()).unwrap();
+        self.clock.set_us(now_us);
+    }
+
+    fn begin_epochs(&self) {
+        let mut connection = self.connection.lock();
+        let info: String = cmd("INFO").arg("server").query(&mut connection).unwrap();
+        let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap();
+        let epoch = format!("{run_id}:0");
+        let mut commands = ::redis::pipe();
+        for bucket in 0..BUCKETS {
+            commands.cmd("SET").arg(fleet().epoch(bucket).as_str()).arg(&epoch).ignore();
+        }
+        commands.cmd("SET").arg(fleet().ceiling_epoch().as_str()).arg(&epoch).ignore();
+        commands.exec(&mut connection).unwrap();
+    }
+}
+
+/// Waits for the connection, from a thread that has no runtime.
+fn connected(link: Link) {
+    let (done, is_done) = std::sync::mpsc::channel();
+    CALLING.spawn(async move {
+        link.connected().await;
+        done.send(()).unwrap();
+    });
+    is_done.recv().unwrap();
+}
+
+impl Subject for RedisExact {
+    const N_TRUTHS: u32 = 1;
+
+    fn new() -> Self {
+        let held = HeldServer::start();
+        let store = held.open(Mode::Exact, "contract");
+        Self { held, store }
+    }
+
+    fn store(&self) -> Arc<dyn LimitStore> {
+        self.store.clone()
+    }
+
+    fn set_us(&self, now_us: u64) {
+        // What was given back before is given back at that time.
+        self.settle();
+        self.held.set_us(now_us);
+    }
+
+    fn settle(&self) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(self.store.settled());
+    }
+}

@@ -30,7 +30,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Router(router::Args),
+    Router(Box<router::Args>),
     Agent(agent::Args),
     Backend(backend::Args),
     Cell(cell::Args),
@@ -44,7 +44,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Router(args) => router::run(args),
+        Command::Router(args) => router::run(*args),
         Command::Agent(args) => agent::run(args),
         Command::Backend(args) => backend::run(args),
         Command::Cell(args) => cell::run(args),

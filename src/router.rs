@@ -9,7 +9,7 @@ use std::time::Duration;
 use cofferdam_fleet::{Fleet, Loaded};
 use cofferdam_proxy::handover::Named;
 use cofferdam_proxy::workers;
-use cofferdam_router::{Listeners, Router, Settings};
+use cofferdam_router::{Endpoint, Listeners, Router, Settings, SharedStore};
 
 use crate::process::{self, ProcessArgs, Signals, Told};
 use crate::sockets::{self, ClientArgs, SocketArgs, Wanted};
@@ -45,6 +45,15 @@ pub(crate) struct Args {
     #[arg(long, env = "COFFERDAM_DRAIN_DEADLINE", default_value = "30s", value_parser = humantime::parse_duration)]
     drain_deadline: Duration,
 
+    /// The Redis that holds the fleet's limits: redis://, rediss://, redis+unix://, redis-sentinel:// or redis-cluster://;
+    /// without one each router has limits of its own
+    #[arg(long, env = "COFFERDAM_STORE", hide_env_values = true)]
+    store: Option<Endpoint>,
+
+    /// How long a request waits for the store before this router's share decides
+    #[arg(long, env = "COFFERDAM_STORE_BUDGET", default_value = "5ms", value_parser = humantime::parse_duration)]
+    store_budget: Duration,
+
     #[command(flatten)]
     sockets: SocketArgs,
 
@@ -77,6 +86,7 @@ async fn serve(args: &Args, loaded: Loaded, passed: Vec<Named>, mut signals: Sig
         body: args.clients.body(),
         drain_grace: args.drain_grace,
         drain_deadline: args.drain_deadline,
+        store: args.store.clone().map(|endpoint| SharedStore { endpoint, budget: args.store_budget }),
         ..Settings::default()
     };
     let (name, revision) = (fleet.name.clone(), fleet.revision);

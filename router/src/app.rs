@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use cofferdam_fleet::Fleet;
-use cofferdam_limits::{Clock, Embedded, Limits};
 use cofferdam_proxy::census::Census;
 use cofferdam_proxy::drain::{Drain, Phase, Watch};
 use cofferdam_proxy::listen;
@@ -24,6 +23,8 @@ use crate::cells::{Directory, probe_for_ever};
 use crate::data_path::{self, DataPath};
 use crate::limits_metrics::LimitsMetrics;
 use crate::settings::Settings;
+use crate::shared_limits::{RouterLimits, SharingError};
+use crate::sharing_metrics::SharingCollector;
 use crate::snapshot::{ReloadError, Snapshot};
 use crate::top::Top;
 
@@ -41,6 +42,9 @@ pub struct Listeners {
 /// Why a router could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// The limits cannot be shared.
+    #[error(transparent)]
+    Sharing(#[from] SharingError),
     /// The fleet makes no snapshot.
     #[error(transparent)]
     Fleet(#[from] ReloadError),
@@ -74,8 +78,7 @@ impl Router {
     /// Where the fleet makes no snapshot, or a thread cannot be had. Nothing runs then.
     pub fn start(fleet: Fleet, settings: Settings, listeners: Listeners) -> Result<Self, StartError> {
         let directory = Directory::default();
-        let limits =
-            Limits::embedded(Embedded::with_tenants(Clock::monotonic(), fleet.limits.max_tenants as usize));
+        let RouterLimits { limits, shared } = RouterLimits::start(&fleet, settings.store.as_ref())?;
         let snapshot = Snapshot::build(fleet, &directory)?;
         directory.install(&snapshot.cells);
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
@@ -85,6 +88,9 @@ impl Router {
             Census::register(&mut registry, "cofferdam_router", settings.max_connections_per_address);
         registry.register_collector(Box::new(directory.clone()));
         registry.register_collector(Box::new(LimitsMetrics::new(limits.clone())));
+        if let Some(store) = &shared {
+            registry.register_collector(Box::new(SharingCollector::new(Arc::clone(store))));
+        }
         let (top, last_reload_error) = (Top::default(), Arc::default());
         let drain = Drain::default();
         let data_address =

@@ -9,9 +9,14 @@ mod cells;
 mod data_path;
 mod limits_metrics;
 mod settings;
+mod shared_limits;
+mod sharing_metrics;
 mod snapshot;
 mod top;
 
+pub use cofferdam_limits::redis::link::Endpoint;
+
 pub use app::{Listeners, Router, StartError};
 pub use settings::Settings;
+pub use shared_limits::{SharedStore, SharingError};
 pub use snapshot::{ReloadError, placement_spec};

@@ -8,6 +8,8 @@ use cofferdam_proxy::replay::BodyLimits;
 use cofferdam_proxy::serve::ServeLimits;
 use cofferdam_proxy::upstream::UpstreamLimits;
 
+use crate::shared_limits::SharedStore;
+
 /// Settings of one router process.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -29,6 +31,8 @@ pub struct Settings {
     pub upstream: UpstreamLimits,
     /// How often each cell's probe is asked.
     pub probe_every: Duration,
+    /// The store that holds the fleet's limits; without one this router has limits of its own.
+    pub store: Option<SharedStore>,
 }
 
 impl Default for Settings {
@@ -43,6 +47,7 @@ impl Default for Settings {
             body: BodyLimits::default(),
             upstream: UpstreamLimits::default(),
             probe_every: Duration::from_millis(500),
+            store: None,
         }
     }
 }

@@ -11,6 +11,7 @@ pub struct Clock(Source);
 #[derive(Debug, Clone)]
 enum Source {
     Monotonic { start: Instant, start_us: u64 },
+    Suspending { start_us: u64 },
     Manual(ManualClock),
 }
 
@@ -27,9 +28,17 @@ impl Clock {
         Self(Source::Monotonic { start: Instant::now(), start_us })
     }
 
+    /// The same where time goes on while the machine sleeps: what was borrowed until some time is not to be had after it.
+    pub fn suspending() -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_us = u64::try_from(since_1970.as_micros()).unwrap_or(0);
+        Self(Source::Suspending { start_us: now_us.saturating_sub(boot_us()) })
+    }
+
     /// Microseconds since 1970.
     pub fn now_us(&self) -> u64 {
         match &self.0 {
+            Source::Suspending { start_us } => start_us + boot_us(),
             Source::Monotonic { start, start_us } => {
                 let elapsed = start.elapsed();
                 start_us + elapsed.as_secs() * 1_000_000 + u64::from(elapsed.subsec_micros())
@@ -37,6 +46,13 @@ impl Clock {
             Source::Manual(clock) => clock.now_us(),
         }
     }
+}
+
+/// Microseconds since the machine was started, those in which it slept included.
+fn boot_us() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    // Neither is ever below zero.
+    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
 }
 
 impl From<ManualClock> for Clock {

@@ -9,6 +9,7 @@
 mod alone;
 mod apply;
 mod ask;
+mod begin;
 mod call;
 mod compose;
 mod core;

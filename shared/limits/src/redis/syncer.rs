@@ -12,6 +12,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::oneshot;
 
 use super::apply;
+use super::begin;
 use super::call::Call;
 use super::compose::{Exchange, compose};
 use super::core::Core;
@@ -38,6 +39,8 @@ pub(super) struct Syncer {
     /// Everybody who may hold anything.
     watched: Vec<Arc<Subject>>,
     n_looks: u64,
+    /// Connections to the store that were made so far.
+    connections: u64,
     calls: FuturesUnordered<Calling>,
     settling: Vec<oneshot::Sender<()>>,
 }
@@ -53,7 +56,15 @@ struct Returned {
 impl Syncer {
     pub(super) fn new(core: Arc<Core>, queued: Queued) -> Self {
         let watched = vec![Arc::clone(&core.ceiling)];
-        Self { core, queued, watched, n_looks: 0, calls: FuturesUnordered::new(), settling: Vec::new() }
+        Self {
+            core,
+            queued,
+            watched,
+            n_looks: 0,
+            connections: 0,
+            calls: FuturesUnordered::new(),
+            settling: Vec::new(),
+        }
     }
 
     /// Calls for ever: it ends with its runtime.
@@ -95,6 +106,11 @@ impl Syncer {
     /// Looks at everything on loan: calls for whom it is time, and forgets who holds nothing any more.
     fn look(&mut self) {
         self.n_looks += 1;
+        let connections = self.core.link.metrics().connections;
+        if std::mem::replace(&mut self.connections, connections) != connections {
+            // It may be another server, or one that lost everything.
+            begin::call(&self.core);
+        }
         if self.n_looks % ROLL_EVERY == 1 {
             roll::call(&self.core);
         }

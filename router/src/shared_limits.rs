@@ -1,0 +1,60 @@
+//! Limits for this router alone, or shared with others through a store: which of the two, and on what terms.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cofferdam_fleet::{Fleet, LimitMode};
+use cofferdam_limits::redis::link::{Endpoint, Link};
+use cofferdam_limits::redis::{self, Mode, RedisStore, Script, Session, SessionError, Sharing};
+use cofferdam_limits::{Clock, Embedded, Limits};
+
+/// A store that routers share.
+#[derive(Debug, Clone)]
+pub struct SharedStore {
+    /// Where it is.
+    pub endpoint: Endpoint,
+    /// How long a request waits for it.
+    pub budget: Duration,
+}
+
+/// Why limits cannot be shared.
+#[derive(Debug, thiserror::Error)]
+pub enum SharingError {
+    /// The fleet's name cannot stand in a key.
+    #[error(transparent)]
+    Fleet(#[from] redis::FleetError),
+    /// No name could be made for this process.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+/// The limits of one router.
+pub(crate) struct RouterLimits {
+    pub(crate) limits: Limits,
+    /// The store that is shared, where there is one.
+    pub(crate) shared: Option<Arc<RedisStore>>,
+}
+
+impl RouterLimits {
+    /// Limits for `fleet`. A store's calls run on the current tokio runtime; it need not be there yet.
+    pub(crate) fn start(fleet: &Fleet, store: Option<&SharedStore>) -> Result<Self, SharingError> {
+        let max_tenants = fleet.limits.max_tenants as usize;
+        let Some(SharedStore { endpoint, budget }) = store else {
+            let limits = Limits::embedded(Embedded::with_tenants(Clock::monotonic(), max_tenants));
+            return Ok(Self { limits, shared: None });
+        };
+        let mode = match fleet.limits.mode {
+            LimitMode::Exact => Mode::Exact,
+            LimitMode::Lease => Mode::Lease,
+            LimitMode::Auto => Mode::Auto,
+        };
+        let name = redis::Fleet::parse(fleet.name.as_str())?;
+        let routers = fleet.limits.routers.unwrap_or(1);
+        let sharing = Sharing { mode, routers, max_tenants, budget: *budget, ..Sharing::new(name) };
+        let session = Session::parse(&format!("{:016x}", rand::random::<u64>()))?;
+        tracing::info!(store = %endpoint, %session, routers, "limits are shared");
+        let link = Link::open(endpoint.clone(), Script::sync());
+        let store = Arc::new(RedisStore::start(sharing, link, session, Clock::suspending()));
+        Ok(Self { limits: Limits::new(store.clone(), *budget), shared: Some(store) })
+    }
+}

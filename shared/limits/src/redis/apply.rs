@@ -54,7 +54,7 @@ pub(super) fn apply(exchange: Exchange, terms: &Terms, learning: bool, replies: 
         let granted = !refused.iter().any(|(level, ..)| !want.is_shadow(*level))
             && !learning
             && parts.iter().any(|part| part.alone == Some(at));
-        let reserved = granted.then(|| Reserved::new(&subject));
+        let reserved = granted.then(|| Reserved::new(&subject.reservations));
         let (shadowed, refused) = refused.into_iter().partition(|(level, ..)| want.is_shadow(*level));
         let told = want.told.send(Told {
             refused,

@@ -174,7 +174,7 @@ impl Composer<'_> {
             }
         }
         let measure = ledger.measure?;
-        if measure.is_exact(self.terms) {
+        if self.terms.is_exact(&measure) {
             let owes = needed.n == 0 && ledger.owes();
             return owes.then(|| {
                 let report = Report::Spent(ledger.take_extra());
@@ -205,7 +205,7 @@ impl Composer<'_> {
         let mut lines: Vec<Line> = self.alone_permits(at, &demand).into_iter().collect();
         for metered in self.meters() {
             let Some((measure, cost)) = measure_of(self.subject, &demand, metered.key) else { continue };
-            if measure.is_exact(self.terms) {
+            if self.terms.is_exact(&measure) {
                 let extra = metered.of(self.subject).ledger.lock().take_extra();
                 let min = if shadow_of(self.subject, &demand, metered.key) { 0 } else { cost };
                 lines.push(self.line(Some(at), metered, measure, Report::Spent(extra), (cost, min)));

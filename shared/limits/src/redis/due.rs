@@ -52,7 +52,7 @@ fn tokens_due(meter: &Meter, terms: &Terms, now_us: u64) -> Due {
         return Due::Later;
     }
     let Some(measure) = ledger.measure else { return Due::Never };
-    if measure.is_exact(terms) {
+    if terms.is_exact(&measure) {
         return if ledger.owes() { Due::Now } else { Due::Never };
     }
     if !ledger.has_account && count == 0 {

@@ -2,7 +2,6 @@
 
 use cofferdam_model::Limited;
 
-use super::terms::Terms;
 use crate::{BucketPolicy, WindowPolicy};
 
 /// A limit in tokens.
@@ -26,14 +25,6 @@ impl Measure {
         match self {
             Self::Bucket(_) => Limited::Rate,
             Self::Window(_) => Limited::Quota,
-        }
-    }
-
-    /// Whether each request asks for its tokens.
-    pub(super) fn is_exact(&self, terms: &Terms) -> bool {
-        match self {
-            Self::Bucket(bucket) => terms.is_exact(bucket),
-            Self::Window(window) => terms.is_exact_window(window.limit()),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Who has something to say to the store: subjects, each at most once, from every worker to the one task that calls.
+//! Who has something to say to the store, each at most once, from every worker to the one task that calls. It does not know
+//! what they have to say.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,39 +7,49 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use super::subject::Subject;
-
 /// What is in the queue.
 #[derive(Debug)]
-pub(super) enum Item {
-    /// A subject that has something to say.
-    Subject(Arc<Subject>),
+pub(super) enum Item<T> {
+    /// One who has something to say.
+    Subject(Arc<T>),
     /// Somebody who waits until everything was said.
     Settle(oneshot::Sender<()>),
 }
 
-/// Where subjects are put. It is as long as there are subjects at most, since each is in it once.
-#[derive(Debug, Clone)]
-pub(super) struct Queue(UnboundedSender<Item>);
+/// Where they are put. It is at most as long as there are some, since each is in it once.
+#[derive(Debug)]
+pub(super) struct Queue<T>(UnboundedSender<Item<T>>);
 
 /// Where they are taken out.
 #[derive(Debug)]
-pub(super) struct Queued(UnboundedReceiver<Item>);
+pub(super) struct Queued<T>(UnboundedReceiver<Item<T>>);
 
-/// Whether a subject is in the queue.
+/// One who can be in the queue.
+pub(super) trait Queueable {
+    /// Whether it is.
+    fn queueing(&self) -> &Queueing;
+}
+
+/// Whether somebody is in the queue.
 #[derive(Debug, Default)]
 pub(super) struct Queueing(AtomicBool);
 
+impl<T> Clone for Queue<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
 /// A queue, and its end.
-pub(super) fn queue() -> (Queue, Queued) {
+pub(super) fn queue<T: Queueable>() -> (Queue<T>, Queued<T>) {
     let (sender, receiver) = unbounded_channel();
     (Queue(sender), Queued(receiver))
 }
 
-impl Queue {
+impl<T: Queueable> Queue<T> {
     /// Puts `subject` in, unless it is in already; `false` where nobody takes anything out any more.
-    pub(super) fn put(&self, subject: &Arc<Subject>) -> bool {
-        subject.queueing.0.swap(true, Ordering::AcqRel)
+    pub(super) fn put(&self, subject: &Arc<T>) -> bool {
+        subject.queueing().0.swap(true, Ordering::AcqRel)
             || self.0.send(Item::Subject(Arc::clone(subject))).is_ok()
     }
 
@@ -51,9 +62,9 @@ impl Queue {
     }
 }
 
-impl Queued {
+impl<T: Queueable> Queued<T> {
     /// The next item; `None` once every queue is gone.
-    pub(super) async fn next(&mut self) -> Option<Item> {
+    pub(super) async fn next(&mut self) -> Option<Item<T>> {
         self.0.recv().await.map(out)
     }
 
@@ -63,15 +74,15 @@ impl Queued {
     }
 
     /// The next item, if there is one already.
-    pub(super) fn next_now(&mut self) -> Option<Item> {
+    pub(super) fn next_now(&mut self) -> Option<Item<T>> {
         self.0.try_recv().ok().map(out)
     }
 }
 
 /// From here on it may be put in again: whoever takes it out looks at it afterwards.
-fn out(item: Item) -> Item {
+fn out<T: Queueable>(item: Item<T>) -> Item<T> {
     if let Item::Subject(subject) = &item {
-        subject.queueing.0.store(false, Ordering::Release);
+        subject.queueing().0.store(false, Ordering::Release);
     }
     item
 }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::lease::{PermitLease, TokenLease};
 use super::ledger::{PermitLedger, TokenLedger};
-use super::queue::{Queue, Queueing};
+use super::queue::{Queue, Queueable, Queueing};
 use super::want::{Reservations, Want};
 use crate::embedded::Local;
 use crate::{Held, RouteKey};
@@ -26,11 +26,11 @@ pub(super) struct Subject {
     /// Buckets of routes, and quotas; few tenants have any.
     more: Mutex<Vec<Arc<Meter>>>,
     pub(super) desk: Mutex<Desk>,
-    pub(super) reservations: Reservations,
-    pub(super) queueing: Queueing,
+    pub(super) reservations: Arc<Reservations>,
+    queueing: Queueing,
     /// Until then the store learns who holds what, and grants nothing.
     learning_until_us: AtomicU64,
-    queue: Queue,
+    queue: Queue<Self>,
     me: Weak<Self>,
 }
 
@@ -72,7 +72,7 @@ struct OnRoute {
 }
 
 impl Subject {
-    pub(super) fn new(tenant: Option<TenantId>, queue: Queue) -> Arc<Self> {
+    pub(super) fn new(tenant: Option<TenantId>, queue: Queue<Self>) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             tenant,
             permits: PermitLease::new(),
@@ -80,7 +80,7 @@ impl Subject {
             tokens: Meter::new(MeterKey::Plan),
             more: Mutex::default(),
             desk: Mutex::default(),
-            reservations: Reservations::default(),
+            reservations: Arc::default(),
             queueing: Queueing::default(),
             learning_until_us: AtomicU64::new(0),
             queue,
@@ -131,6 +131,12 @@ impl Subject {
             meter.settle(-returned);
             self.call_soon();
         }
+    }
+}
+
+impl Queueable for Subject {
+    fn queueing(&self) -> &Queueing {
+        &self.queueing
     }
 }
 

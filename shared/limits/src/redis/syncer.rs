@@ -35,7 +35,7 @@ const MAX_PROBES: usize = 4;
 /// The task, and what it works with.
 pub(super) struct Syncer {
     core: Arc<Core>,
-    queued: Queued,
+    queued: Queued<Subject>,
     /// Everybody who may hold anything.
     watched: Vec<Arc<Subject>>,
     n_looks: u64,
@@ -54,7 +54,7 @@ struct Returned {
 }
 
 impl Syncer {
-    pub(super) fn new(core: Arc<Core>, queued: Queued) -> Self {
+    pub(super) fn new(core: Arc<Core>, queued: Queued<Subject>) -> Self {
         let watched = vec![Arc::clone(&core.ceiling)];
         Self {
             core,
@@ -86,7 +86,7 @@ impl Syncer {
     }
 
     /// Calls for `first`, and for all who stand behind it in the queue.
-    fn serve(&mut self, first: Item) {
+    fn serve(&mut self, first: Item<Subject>) {
         let (mut batch, mut next) = (Vec::new(), Some(first));
         while let Some(item) = next {
             match item {

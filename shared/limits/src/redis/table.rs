@@ -19,14 +19,14 @@ pub(super) struct Table {
     hasher: RandomState,
     shards: Box<[Mutex<HashTable<Arc<Subject>>>]>,
     max_in_shard: usize,
-    queue: Queue,
+    queue: Queue<Subject>,
     overflowed: AtomicU64,
     forgotten: AtomicU64,
 }
 
 impl Table {
     /// A table with room for `n_tenants`, and at least for one in each shard.
-    pub(super) fn new(n_tenants: usize, queue: Queue) -> Self {
+    pub(super) fn new(n_tenants: usize, queue: Queue<Subject>) -> Self {
         Self {
             hasher: RandomState::default(),
             shards: (0..N_SHARDS).map(|_| Mutex::default()).collect(),
@@ -95,7 +95,7 @@ impl Table {
         }
     }
 
-    pub(super) fn queue(&self) -> &Queue {
+    pub(super) fn queue(&self) -> &Queue<Subject> {
         &self.queue
     }
 

@@ -156,7 +156,7 @@ impl Taker<'_> {
 
     fn look_at_tokens(&self, meter: &Meter, cost: u32, measure: Measure) -> Have {
         // What an exact limit has on loan was granted to others, who wait for it.
-        let may_take = self.is_told || !measure.is_exact(self.terms);
+        let may_take = self.is_told || !self.terms.is_exact(&measure);
         if may_take && (cost == 0 || meter.lease.look(cost, self.now_us)) {
             return Have::Enough;
         }
@@ -180,7 +180,7 @@ impl Taker<'_> {
             match meter.lease.take(cost, self.now_us) {
                 Some(left) => {
                     n_taken += 1;
-                    is_low |= !measure.is_exact(self.terms) && meter.lease.is_low(left);
+                    is_low |= !self.terms.is_exact(&measure) && meter.lease.is_low(left);
                 }
                 None if cost == 0 => n_taken += 1,
                 None => is_short = true,
@@ -220,7 +220,7 @@ impl Taker<'_> {
         let is_its = |policy: &&LevelPolicy| (policy.level == Level::Fleet) == is_ceiling;
         for policy in demand.levels.as_slice().iter().filter(is_its) {
             each_meter(subject, demand, policy, |meter, measure| {
-                if measure.is_exact(self.terms) {
+                if self.terms.is_exact(&measure) {
                     meter.surrender(demand.cost_at(policy.level));
                 }
                 true

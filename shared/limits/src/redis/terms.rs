@@ -4,10 +4,11 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::ledger::BLOCK_US;
 use super::measure::Measure;
 use super::op::Session;
 use super::share::Sharers;
-use crate::{BucketPolicy, Clock};
+use crate::Clock;
 
 /// How long a session lives in the store without a word from it.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(6);
@@ -82,14 +83,18 @@ impl Terms {
         self.ttl_us / 3
     }
 
-    /// Whether each request asks for its tokens.
-    pub(super) fn is_exact(&self, bucket: &BucketPolicy) -> bool {
+    /// Whether each request asks for its tokens, or for its place in a quota: where a router's share is too few for a block, or
+    /// too little flows in.
+    pub(super) fn is_exact(&self, measure: &Measure) -> bool {
         match self.mode {
             Mode::Exact => true,
             Mode::Lease => false,
             Mode::Auto => {
-                let few = bucket.capacity() < SMALLEST_BLOCK * u64::from(self.sharers.count());
-                few || bucket.inflow(super::ledger::BLOCK_US) < bucket.units(SMALLEST_BLOCK)
+                let is_slow = match measure {
+                    Measure::Bucket(bucket) => bucket.inflow(BLOCK_US) < bucket.units(SMALLEST_BLOCK),
+                    Measure::Window(_) => false,
+                };
+                is_slow || measure.capacity() < SMALLEST_BLOCK * u64::from(self.sharers.count())
             }
         }
     }
@@ -103,21 +108,12 @@ impl Terms {
         }
     }
 
-    /// Whether each request asks for its place in a quota.
-    pub(super) fn is_exact_window(&self, limit: u64) -> bool {
-        match self.mode {
-            Mode::Exact => true,
-            Mode::Lease => false,
-            Mode::Auto => limit < SMALLEST_BLOCK * u64::from(self.sharers.count()),
-        }
-    }
-
     /// When it is worth asking again for tokens that were refused until `until_us`.
     pub(super) fn ask_at_us(&self, measure: &Measure, now_us: u64, until_us: u64) -> u64 {
         match measure {
             Measure::Bucket(bucket) => {
                 let shares = bucket.inflow(SCARCE_US) >= bucket.units(SMALLEST_BLOCK);
-                if shares && !self.is_exact(bucket) { until_us.min(now_us + SCARCE_US) } else { until_us }
+                if shares && !self.is_exact(measure) { until_us.min(now_us + SCARCE_US) } else { until_us }
             }
             // Another router may give back what it holds of the quota.
             Measure::Window(_) => until_us.min(now_us + self.ttl_us),

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use cofferdam_model::{Level, Limited};
 use tokio::sync::oneshot;
 
-use super::subject::Subject;
 use crate::{OwnedDemand, Wait};
 
 /// One who waits.
@@ -33,7 +32,7 @@ pub(super) struct Told {
 
 /// Keeps what was granted to one who waits from being given back as surplus.
 #[derive(Debug)]
-pub(super) struct Reserved(Arc<Subject>);
+pub(super) struct Reserved(Arc<Reservations>);
 
 /// How much is reserved.
 #[derive(Debug, Default)]
@@ -47,9 +46,9 @@ impl Want {
 }
 
 impl Reserved {
-    pub(super) fn new(subject: &Arc<Subject>) -> Self {
-        subject.reservations.0.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(subject))
+    pub(super) fn new(reservations: &Arc<Reservations>) -> Self {
+        reservations.0.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(reservations))
     }
 }
 
@@ -61,6 +60,6 @@ impl Reservations {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        self.0.reservations.0.fetch_sub(1, Ordering::AcqRel);
+        self.0.0.fetch_sub(1, Ordering::AcqRel);
     }
 }

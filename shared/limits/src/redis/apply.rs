@@ -73,10 +73,15 @@ pub(super) fn apply(exchange: Exchange, terms: &Terms, learning: bool, replies: 
 
 /// The answer never came, or says that it was not for this state: the next call heals what it may have changed.
 pub(super) fn lose(exchange: Exchange, terms: &Terms) -> bool {
-    let Exchange { subject, wants, .. } = exchange;
+    let Exchange { subject, parts, wants, .. } = exchange;
     // Dropping the senders tells those who wait.
     drop(wants);
     subject.permit_ledger.lock().has_account = true;
+    for part in &parts {
+        if let Of::Tokens { meter, .. } = &part.of {
+            meter.of(&subject).ledger.lock().heard();
+        }
+    }
     settle_desk(&subject, terms.clock.now_us())
 }
 
@@ -168,6 +173,7 @@ impl Applier<'_> {
         let key = meter.key;
         let meter = meter.of(self.subject);
         let mut ledger = meter.ledger.lock();
+        ledger.heard();
         ledger.seen = Some(Seen { level, at_us: self.now_us, outstanding });
         if !alone {
             ledger.grant(granted);

@@ -20,6 +20,8 @@ pub(super) struct TokenLedger {
     gone: u64,
     // Settled costs that the loan could not cover, less what was given back beside it.
     extra: i64,
+    // What of it is on its way to the store.
+    telling: i64,
     pace: Pace,
     /// Where the bucket stood in the store when it last answered.
     pub(super) seen: Option<Seen>,
@@ -83,12 +85,18 @@ impl TokenLedger {
 
     /// Takes the corrections that an exact limit has to tell the store of, which then are told.
     pub(super) fn take_extra(&mut self) -> i64 {
+        self.telling += self.extra;
         std::mem::take(&mut self.extra)
+    }
+
+    /// The store has answered: what was on its way is in what it says.
+    pub(super) fn heard(&mut self) {
+        self.telling = 0;
     }
 
     /// What was spent beside the loan, and the store was not told of, where each request asks; below zero, what comes back.
     pub(super) fn untold(&self) -> i64 {
-        self.extra
+        self.extra + self.telling
     }
 
     /// Whether there is a correction to tell.

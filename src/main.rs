@@ -6,6 +6,7 @@ mod blast_radius;
 mod cell;
 mod check;
 mod demo;
+mod limits;
 mod place;
 mod probe;
 mod process;
@@ -39,6 +40,7 @@ enum Command {
     Probe(probe::Args),
     BlastRadius(blast_radius::Args),
     Size(size::Args),
+    Limits(limits::Args),
     Demo(demo::Args),
 }
 
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Command::Probe(args) => probe::run(args),
         Command::BlastRadius(args) => blast_radius::run(args),
         Command::Size(args) => size::run(args),
+        Command::Limits(args) => limits::run(args),
         Command::Demo(args) => demo::run(args),
     };
     done.unwrap_or_else(|error| process::complain(&error))

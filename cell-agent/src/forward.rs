@@ -15,7 +15,7 @@ use cofferdam_proxy::trace;
 use cofferdam_proxy::upgrade;
 use cofferdam_proxy::upstream::{AnswerError, ConnectFault, Head, SendFault, Upstream, UpstreamBody};
 use cofferdam_proxy::via::Via;
-use http::{HeaderMap, Response, StatusCode, Version};
+use http::{HeaderMap, HeaderName, Response, StatusCode, Version};
 use tokio::time::{Instant, timeout_at};
 
 use crate::classify::Classified;
@@ -98,10 +98,15 @@ pub(crate) fn prepare(map: &mut HeaderMap, request: &Classified, relay: &Relay<'
     lines
 }
 
+/// Which fields of an answer stay here. A router that is trusted hears what the request cost; nobody else does.
+pub(crate) fn stays(trusted: bool) -> fn(&HeaderName) -> bool {
+    if trusted { headers::stays_at_agent } else { headers::is_internal }
+}
+
 /// Takes from an answer what the backend has no say in: the connection, and what agents tell routers.
-pub(crate) fn clean(status: StatusCode, map: &mut HeaderMap) {
+pub(crate) fn clean(status: StatusCode, map: &mut HeaderMap, stays: fn(&HeaderName) -> bool) {
     upgrade::strip_hop_by_hop(status, map);
-    fields::strip_where(map, headers::is_internal);
+    fields::strip_where(map, stays);
 }
 
 /// Sends a request to the backend and awaits the head of its answer until the deadline. Dropping the future cancels the

@@ -145,6 +145,7 @@ impl Journey {
 
     /// From classification to an answer. A rejection is recorded here, an answer at the end of its body.
     async fn travel(&self, traveller: Traveller, record: Record) -> Result<Response<AnswerBody>, Rejection> {
+        let stays = forward::stays(self.cell.classifier.trusts(traveller.peer.ip()));
         match self.through_the_gate(traveller).await {
             Ok((answer, place)) if tunnel::is_switch(&answer) => {
                 let release = Release { status: answer.status(), record: record.switched(), place };
@@ -154,7 +155,7 @@ impl Journey {
             }
             Ok((answer, place)) => {
                 let release = Release { status: answer.status(), record, place };
-                let answer = answer.map(|body| Payload::Upstream(body, headers::is_internal));
+                let answer = answer.map(|body| Payload::Upstream(body, stays));
                 Ok(answer.map(|body| Guarded::new(body, Some(release))))
             }
             Err(rejection) => {
@@ -179,9 +180,10 @@ impl Journey {
             BackendProtocol::Http2 => true,
         };
         let place = gate::enter(&self.cell.compartments, &is).await?;
+        let trusted = self.cell.classifier.trusts(peer.ip());
         let relay = Relay {
             peer: peer.ip(),
-            trusted: self.cell.classifier.trusts(peer.ip()),
+            trusted,
             version: head.version,
             via: &self.cell.via,
             class: self.cell.classifier.class_name(is.class),
@@ -199,7 +201,7 @@ impl Journey {
         };
         let ask = Ask { head, body: &body, call, http2, deadline: is.deadline };
         let mut answer = forward::forward(&self.upstream, ask).await?;
-        forward::clean(answer.status(), answer.headers_mut());
+        forward::clean(answer.status(), answer.headers_mut(), forward::stays(trusted));
         Ok((answer, place))
     }
 }

@@ -7,6 +7,7 @@ mod admin;
 mod app;
 mod cells;
 mod data_path;
+mod limits;
 mod limits_metrics;
 mod settings;
 mod shared_limits;

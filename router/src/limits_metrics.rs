@@ -47,6 +47,11 @@ impl Collector for LimitsMetrics {
             ),
             ("cofferdam_limits_tenants", "Tenants with a state of their own", metrics.store.tenants as i64),
             (
+                "cofferdam_limits_tenants_on_routes",
+                "Tenants with a state of their own on a route with a limit",
+                metrics.store.on_routes as i64,
+            ),
+            (
                 "cofferdam_limits_tenants_max",
                 "The most tenants with a state",
                 metrics.store.tenants_max as i64,
@@ -56,16 +61,31 @@ impl Collector for LimitsMetrics {
             let gauge = ConstGauge::new(value);
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
-        let counter = ConstCounter::new(0_u64);
-        let help = "Requests that the limits refused";
-        let mut family =
-            encoder.encode_descriptor("cofferdam_limits_refused", help, None, counter.metric_type())?;
-        for level in Level::ALL {
-            for limited in Limited::ALL {
-                let labels = [("level", level.as_str()), ("limited", limited.as_str())];
-                ConstCounter::new(metrics.refused(level, limited)).encode(family.encode_family(&labels)?)?;
-            }
-        }
-        Ok(())
+        by_limit(
+            &mut encoder,
+            "cofferdam_limits_refused",
+            "Requests that the limits refused",
+            |level, by| metrics.refused(level, by),
+        )?;
+        let help = "Requests that the limits would have refused, and let pass as shadows";
+        by_limit(&mut encoder, "cofferdam_limits_shadowed", help, |level, by| metrics.shadowed(level, by))
     }
+}
+
+/// A counter for each level, and for each kind of limit that it could refuse by.
+fn by_limit(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    value: impl Fn(Level, Limited) -> u64,
+) -> fmt::Result {
+    let kind = ConstCounter::new(0_u64).metric_type();
+    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+    for level in Level::ALL {
+        for limited in Limited::ALL {
+            let labels = [("level", level.as_str()), ("limited", limited.as_str())];
+            ConstCounter::new(value(level, limited)).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
 }

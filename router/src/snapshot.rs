@@ -4,16 +4,15 @@
 
 use std::sync::Arc;
 
-use cofferdam_fleet::{Bucket, Class, Fleet, Plan};
-use cofferdam_limits::{BucketPolicy, LevelPolicy, Levels, PolicyError};
-use cofferdam_model::{Digest, Level, Revision, headers};
+use cofferdam_fleet::{Class, Fleet};
+use cofferdam_model::{Digest, Revision, headers};
 use cofferdam_placement::{CellSpec, Placement, PlacementError, Slots, Spec};
 use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::via::Via;
-use http::HeaderValue;
 use http::header::InvalidHeaderValue;
 
 use crate::cells::{Cell, Directory};
+use crate::limits::{LimitsError, PlanLimits, RouteLimits};
 
 /// One fleet file, ready for requests.
 #[derive(Debug)]
@@ -22,23 +21,14 @@ pub(crate) struct Snapshot {
     pub(crate) placement: Placement,
     /// By `PlanIndex`.
     pub(crate) plans: Vec<PlanLimits>,
+    /// By `RouteIndex`.
+    pub(crate) routes: Vec<RouteLimits>,
     /// By `CellIndex`.
     pub(crate) cells: Vec<Arc<Cell>>,
     /// By `ClassIndex`: what every hop to an agent says of its class and of this snapshot.
     pub(crate) hops: Vec<FieldLines>,
     /// The name by which this fleet's routers know their own Via: two fleets in a row are no loop.
     pub(crate) via: Via,
-}
-
-/// A plan as the limits engine and the answers' fields need it.
-#[derive(Debug)]
-pub(crate) struct PlanLimits {
-    /// Fleet and tenant, wide to narrow.
-    pub(crate) levels: Levels,
-    /// The value of RateLimit-Policy.
-    pub(crate) policy: HeaderValue,
-    /// The value of RateLimit-Limit.
-    pub(crate) limit: HeaderValue,
 }
 
 /// Why a fleet file does not replace the one that runs.
@@ -78,14 +68,15 @@ pub enum ReloadError {
     /// The fleet's name cannot stand in a header.
     #[error("fleet name cannot stand in a header")]
     Name(#[from] InvalidHeaderValue),
-    /// A plan or the ceiling is not exact.
-    #[error("{plan}: {error}")]
-    Policy {
-        /// Whose limits they are.
-        plan: String,
-        /// What is wrong with them.
-        error: PolicyError,
-    },
+    /// A plan, a route or the ceiling is not exact.
+    #[error("{0}")]
+    Limits(String),
+}
+
+impl From<LimitsError> for ReloadError {
+    fn from(error: LimitsError) -> Self {
+        Self::Limits(error.to_string())
+    }
 }
 
 impl Snapshot {
@@ -93,11 +84,13 @@ impl Snapshot {
     pub(crate) fn build(fleet: Fleet, directory: &Directory) -> Result<Self, ReloadError> {
         let placement = Placement::build(&placement_spec(&fleet))?;
         let plans = fleet.plans.iter().map(|plan| PlanLimits::new(plan, &fleet)).collect::<Result<_, _>>()?;
+        let routes = fleet.routes.as_slice().iter();
+        let routes = routes.map(|route| RouteLimits::new(route, &fleet)).collect::<Result<_, _>>()?;
         let cells = directory.adopt(&fleet.cells);
         let via = Via::new(&format!("cofferdam-{}", fleet.name))?;
         let hop = |class: &Class| hop(class, fleet.revision, placement.digest());
         let hops = fleet.cell.classes.iter().map(hop).collect();
-        Ok(Self { fleet, placement, plans, cells, hops, via })
+        Ok(Self { fleet, placement, plans, routes, cells, hops, via })
     }
 
     /// Whether this snapshot may follow `running`.
@@ -117,40 +110,12 @@ impl Snapshot {
     }
 }
 
-impl PlanLimits {
-    fn new(plan: &Plan, fleet: &Fleet) -> Result<Self, ReloadError> {
-        let named = |plan: &str, error| ReloadError::Policy { plan: plan.to_owned(), error };
-        let ceiling = fleet.ceiling.bucket.as_ref().map(bucket).transpose();
-        let ceiling = ceiling.map_err(|error| named("ceiling", error))?;
-        let max_in_flight = fleet.ceiling.max_in_flight;
-        let wide = LevelPolicy { bucket: ceiling, max_in_flight, ..LevelPolicy::unlimited(Level::Fleet) };
-        let narrow = bucket(&plan.bucket).map_err(|error| named(plan.name.as_str(), error))?;
-        let narrow = LevelPolicy {
-            bucket: Some(narrow),
-            max_in_flight: Some(plan.max_in_flight),
-            ..LevelPolicy::unlimited(Level::Tenant)
-        };
-        let levels = Levels::new(&[wide, narrow]).map_err(|error| named(plan.name.as_str(), error))?;
-        let (burst, window) = (plan.bucket.burst, plan.bucket.sustained.window_s(plan.bucket.burst));
-        let policy = format!(
-            "\"rate\";q={burst};w={window}, \"conc\";q={};qu=\"concurrent-requests\"",
-            plan.max_in_flight
-        );
-        let policy = HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static(""));
-        Ok(Self { levels, policy, limit: HeaderValue::from(burst) })
-    }
-}
-
 fn hop(class: &Class, revision: Revision, digest: Digest) -> FieldLines {
     let mut lines = FieldLines::default();
     lines.push_text(&headers::CLASS, class.name.as_str());
     lines.push_number(&headers::REVISION, revision.0);
     lines.push_text(&headers::DIGEST, digest.to_string());
     lines
-}
-
-fn bucket(bucket: &Bucket) -> Result<BucketPolicy, PolicyError> {
-    BucketPolicy::new(bucket.sustained, bucket.burst)
 }
 
 /// What placement needs of a fleet.
@@ -202,11 +167,5 @@ mod tests {
             Err(ReloadError::OlderRevision { .. })
         ));
         assert!(matches!(snapshot(5, 1, "20/s").may_follow(&running), Err(ReloadError::SameRevision { .. })));
-    }
-
-    #[test]
-    fn the_policy_field_says_burst_window_and_concurrency() {
-        let policy = &snapshot(1, 0, "20/s").plans[0].policy;
-        assert_eq!(policy, "\"rate\";q=100;w=5, \"conc\";q=10;qu=\"concurrent-requests\"");
     }
 }

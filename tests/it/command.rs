@@ -35,7 +35,7 @@ fn check_takes_the_example_and_the_smallest_file() {
     let (code, printed) = check_file(Path::new(EXAMPLE));
     assert_eq!(code, 0, "{printed}");
     assert!(
-        printed.contains("fleet acme-prod at revision 42 can be used: 4 cells, 3 plans, 6 routes, 4 classes")
+        printed.contains("fleet acme-prod at revision 42 can be used: 4 cells, 4 plans, 7 routes, 4 classes")
     );
     let (code, printed) = check(TWO_CELLS);
     assert_eq!(code, 0);
@@ -138,4 +138,36 @@ fn size_prints_places() {
         let printed = String::from_utf8(output.stdout).unwrap();
         assert_eq!(printed.split_whitespace().next(), Some(places), "{arguments:?}");
     }
+}
+
+#[test]
+fn openapi_gets_the_limits_of_a_plan_at_each_operation() {
+    // P50
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("spec.yaml");
+    let spec = "openapi: 3.1.0\npaths:\n  /v1/search:\n    get:\n      summary: Search\n  /v1/things/{id}:\n    \
+                delete:\n      summary: Delete\n  /health:\n    get:\n      summary: Health\n";
+    std::fs::write(&file, spec).unwrap();
+    let openapi = |more: &[&str]| {
+        let arguments = ["limits", "openapi", file.to_str().unwrap(), "--fleet", EXAMPLE];
+        run(&[&arguments[..], more].concat())
+    };
+    let printed = String::from_utf8(openapi(&[]).stdout).unwrap();
+    // The plan `free`: 20/s and 100, of which a search costs 8; its route has 2/s and 20 of its own.
+    let expected = spec
+        .replace(
+            "summary: Search",
+            "x-ratelimit-limit: \"2/s\"\n      x-ratelimit-burst: 12\n      summary: Search",
+        )
+        .replace(
+            "summary: Delete",
+            "x-ratelimit-limit: \"20/s\"\n      x-ratelimit-burst: 100\n      summary: Delete",
+        );
+    assert_eq!(printed, expected);
+    let pro = String::from_utf8(openapi(&["--plan", "pro"]).stdout).unwrap();
+    assert!(pro.contains("x-ratelimit-limit: \"200/s\"\n      x-ratelimit-burst: 500\n"), "{pro}");
+    assert!(pro.contains("x-ratelimit-limit: \"2/s\"\n      x-ratelimit-burst: 20\n"), "{pro}");
+    let refused = openapi(&["--plan", "pros"]);
+    assert!(!refused.status.success());
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("did you mean `pro`?"));
 }

@@ -72,6 +72,15 @@ impl TestRouter {
         .await;
     }
 
+    /// Waits until `n` requests were admitted in all.
+    pub(crate) async fn admitted(&self, n: usize) {
+        eventually(&format!("{n} requests are admitted"), async || {
+            let metrics = self.metrics().await;
+            (metrics.sum("cofferdam_limits_admitted_total", &[]) == n as f64).then_some(())
+        })
+        .await;
+    }
+
     /// Waits until every permit and every place on a cell is back.
     pub(crate) async fn idle(&self) {
         self.in_flight(0).await;

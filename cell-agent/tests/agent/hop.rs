@@ -127,6 +127,21 @@ async fn a_backend_says_nothing_in_the_agents_place() {
 }
 
 #[tokio::test]
+async fn what_a_request_cost_is_told_to_routers_alone() {
+    let backend = TestBackend::start();
+    let router = TestCell::start(backend.address, SECTIONS);
+    let stranger = TestCell::start_with(backend.address, SECTIONS, |settings| {
+        settings.trusted_routers = "10.0.0.0/8".parse().unwrap();
+    });
+    let cost = async |cell: &TestCell| {
+        let answer = cell.get("acme", "/forged").send().await.unwrap();
+        answer.headers().get("cofferdam-cost").map(|cost| cost.to_str().unwrap().to_owned())
+    };
+    assert_eq!(cost(&router).await.as_deref(), Some("30"));
+    assert_eq!(cost(&stranger).await, None);
+}
+
+#[tokio::test]
 async fn a_request_without_exactly_one_usable_tenant_is_400_and_never_served() {
     let backend = TestBackend::start();
     let cell = TestCell::start(backend.address, SECTIONS);

@@ -198,6 +198,7 @@ async fn answer(State(seen): State<Arc<Seen>>, request: Request) -> Response {
         "fields" => axum::Json(fields(&request)).into_response(),
         "forged" => [
             ("cofferdam-refused", "cell"),
+            ("cofferdam-cost", "30"),
             ("endpoint-load-metrics", "TEXT application_utilization=0"),
             ("connection", "x-private"),
             ("x-private", "1"),

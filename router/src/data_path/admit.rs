@@ -1,8 +1,9 @@
-//! May the tenant have this request now? One admission for the request, however often it is tried.
+//! May the tenant have this request now, and is it its turn? One admission for the request, however often it is tried.
 
 use std::time::Instant;
 
 use cofferdam_limits::{Admission, Limits, Permit, Refusal};
+use tokio::time::sleep_until;
 
 use super::identify::Identified;
 
@@ -28,8 +29,7 @@ pub(super) async fn admit<'v>(
     limits: &Limits,
     deadline: Instant,
 ) -> Result<Admitted<'v>, NotAdmitted<'v>> {
-    let demand = identified.demand();
-    let decided = match limits.admit(&demand) {
+    let decided = match identified.demand(|demand| limits.admit(demand)) {
         Admission::Admitted(permit) => Ok(permit),
         Admission::Refused(refusal) => Err(refusal),
         Admission::Pending(pending) => pending.await,
@@ -38,4 +38,13 @@ pub(super) async fn admit<'v>(
         Ok(permit) => Ok(Admitted { identified, permit, deadline }),
         Err(refusal) => Err(NotAdmitted { identified, refusal }),
     }
+}
+
+/// Waits for the request's turn on a route that is let through evenly, with its permit in hand, and no longer than its
+/// caller does. Whoever goes away meanwhile has reached no backend, and gets back what was taken.
+pub(super) async fn wait_for_turn(mut admitted: Admitted<'_>) -> Admitted<'_> {
+    let turn = Instant::now() + admitted.permit.delay();
+    sleep_until(turn.min(admitted.deadline).into()).await;
+    admitted.permit.begin();
+    admitted
 }

@@ -3,14 +3,16 @@
 use std::net::IpAddr;
 
 use cofferdam_fleet::{Route, Source, SourceKind, normal_path};
-use cofferdam_limits::Demand;
+use cofferdam_limits::{Demand, Levels};
 use cofferdam_model::TenantId;
 use http::HeaderMap;
 use http::header::HOST;
 use http::request::Parts;
 
+use super::limit_fields::Shown;
 use super::reject::{Reason, Rejection};
-use crate::snapshot::{PlanLimits, Snapshot};
+use crate::limits::{PlanLimits, RouteLimits};
+use crate::snapshot::Snapshot;
 
 /// A request whose tenant is known: what admission demands.
 #[derive(Debug)]
@@ -18,12 +20,31 @@ pub(super) struct Identified<'v> {
     pub(super) tenant: TenantId,
     pub(super) plan: &'v PlanLimits,
     pub(super) route: &'v Route,
+    pub(super) on_route: &'v RouteLimits,
 }
 
-impl Identified<'_> {
-    /// What is asked of the limits.
-    pub(super) fn demand(&self) -> Demand<'_> {
-        Demand::new(&self.tenant, self.route.cost, &self.plan.levels)
+impl<'v> Identified<'v> {
+    /// Whose limits the answer shows.
+    pub(super) fn shown(&self) -> Shown<'v> {
+        Shown { plan: self.plan, on_route: self.on_route, cost: self.route.cost }
+    }
+
+    /// What is asked of the limits, told to `ask`. The levels of a route with a limit of its own are put together here.
+    pub(super) fn demand<R>(&self, ask: impl FnOnce(&Demand<'_>) -> R) -> R {
+        let Self { tenant, plan, route, on_route } = self;
+        let demand = |levels: &Levels| {
+            ask(&Demand {
+                tenant,
+                route: on_route.key,
+                cost: route.cost,
+                levels,
+                on_store_failure: route.on_store_failure.unwrap_or(plan.on_store_failure),
+            })
+        };
+        match plan.levels_on(on_route) {
+            Some(levels) => demand(&levels),
+            None => demand(&plan.levels),
+        }
     }
 }
 
@@ -40,8 +61,9 @@ pub(super) fn identify<'v>(
     let Some(plan) = fleet.tenant.plan_for(&tenant) else {
         return Err(Rejection::new(Reason::UnknownTenant, format!("tenant {tenant} is not in this fleet")));
     };
-    let route = fleet.classify(&head.method, &path, head.uri.query());
-    Ok(Identified { tenant, plan: &snapshot.plans[usize::from(plan.0)], route })
+    let at = fleet.routes.classify(&head.method, &path, head.uri.query()).get();
+    let (route, on_route) = (&fleet.routes.as_slice()[at], &snapshot.routes[at]);
+    Ok(Identified { tenant, plan: &snapshot.plans[usize::from(plan.0)], route, on_route })
 }
 
 /// Takes away what a peer may not say: a tenant header from an address that is not trusted with it.

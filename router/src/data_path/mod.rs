@@ -16,6 +16,7 @@ mod metrics;
 mod outcome;
 mod outgoing;
 mod place;
+mod published;
 mod reject;
 mod release;
 mod retry;
@@ -23,7 +24,7 @@ mod view;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use cofferdam_limits::Limits;
@@ -106,10 +107,15 @@ impl DataPath {
         };
         let Identified { tenant, route, .. } = &admitted.identified;
         self.top.admitted(tenant, route.cost, closing.arrived);
+        let waiting = closing.waits(class);
+        let admitted = match admitted.permit.delay() {
+            Duration::ZERO => admitted,
+            // In a box, which keeps every other request's future small.
+            _ => Box::pin(admit::wait_for_turn(admitted)).await,
+        };
         let placed = place::place(admitted, snapshot);
         let chosen = choose::choose(placed, &snapshot.cells);
         let exchange = forward::Exchange { view, metrics: &self.metrics, call, body: &body };
-        let waiting = closing.waits(class);
         let forwarded = forward::forward(chosen, &mut outgoing, &exchange).await;
         if let Ok(answer) = &forwarded.answer {
             span.record("cell", answer.on_cell.cell().id.as_str());
@@ -142,6 +148,9 @@ impl DataPath {
         let identified = identify::identify(snapshot, peer.ip(), &head)
             .map_err(|rejection| closing.reject(rejection))
             .map_err(Box::new)?;
+        if published::is_asked(&head, &identified, snapshot) {
+            return Err(closing.publish(&identified, &self.limits).into());
+        }
         if !span.is_disabled() {
             span.record("tenant", identified.tenant.as_str());
             let class = identified.route.class;

@@ -10,6 +10,7 @@ use cofferdam_model::{CellReason, Level, Limited};
 use cofferdam_proxy::problem::Problem;
 use http::StatusCode;
 
+use super::limit_fields::Shown;
 use super::outcome::Outcome;
 
 /// Why the router refuses a request or cannot answer it.
@@ -60,6 +61,8 @@ pub(crate) struct Rejection {
     detail: String,
     /// When to come back; `None` where coming back would not help.
     retry_after: Option<Duration>,
+    /// What the limits that refused are called in the answer's RateLimit-Policy.
+    violated: Vec<Box<str>>,
 }
 
 impl Reason {
@@ -179,7 +182,8 @@ impl Rejection {
     pub(crate) fn new(reason: Reason, detail: impl Into<String>) -> Self {
         let (status, _) = reason.status_and_title();
         let ours = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
-        Self { reason, detail: detail.into(), retry_after: ours.then_some(Duration::from_secs(1)) }
+        let retry_after = ours.then_some(Duration::from_secs(1));
+        Self { reason, detail: detail.into(), retry_after, violated: Vec::new() }
     }
 
     /// A fleet-wide limit refused. `jitter` is the share of the wait, a second at least, that may be added to it at random.
@@ -198,7 +202,21 @@ impl Rejection {
             }
             Wait::Never => (format!("the request costs more than the {level}'s {limited} limit holds"), None),
         };
-        Self { reason, detail, retry_after: wait.map(|wait| spread(wait, jitter)) }
+        Self { reason, detail, retry_after: wait.map(|wait| spread(wait, jitter)), violated: Vec::new() }
+    }
+
+    /// Names the limits that refused.
+    pub(crate) fn violates(mut self, refusal: &Refusal, shown: Shown<'_>) -> Self {
+        let quota = |at| shown.plan.quotas.get(at).cloned();
+        self.violated = match (refusal.level, refusal.limited) {
+            (_, Limited::Store) => Vec::new(),
+            (_, Limited::Quota) => shown.exceeded(&refusal.standing).filter_map(quota).collect(),
+            (_, Limited::Concurrency) => vec!["conc".into()],
+            (_, Limited::Shape) => vec!["shape".into()],
+            (Level::Route, Limited::Rate) => vec!["route".into()],
+            (_, Limited::Rate) => vec!["rate".into()],
+        };
+        self
     }
 
     /// Another wait than the usual one, such as an agent's own.
@@ -212,12 +230,9 @@ impl Rejection {
         let (status, title) = self.reason.status_and_title();
         let mut problem =
             Problem::new(status, format!("urn:cofferdam:{}", self.reason.word()), title).detail(self.detail);
-        if let Reason::Limit(_, limited) = self.reason {
-            let violated = match limited {
-                Limited::Rate | Limited::Quota | Limited::Shape | Limited::Store => limited.as_str(),
-                Limited::Concurrency => "conc",
-            };
-            problem = problem.member("violated-policies", vec![violated]);
+        if !self.violated.is_empty() {
+            let names: Vec<_> = self.violated.iter().map(|name| &**name).collect();
+            problem = problem.member("violated-policies", names);
         }
         match self.retry_after {
             Some(wait) => problem.retry_after(whole_seconds(wait)),
@@ -286,7 +301,11 @@ mod tests {
         let status = |reason| Rejection::new(reason, "").problem().status().as_u16();
         assert_eq!(status(Reason::Limit(Level::Tenant, Limited::Concurrency)), 429);
         assert_eq!(status(Reason::Cell(CellReason::Tenant)), 429);
+        assert_eq!(status(Reason::Limit(Level::Tenant, Limited::Quota)), 429);
+        assert_eq!(status(Reason::Limit(Level::Route, Limited::Rate)), 429);
         assert_eq!(status(Reason::Limit(Level::Fleet, Limited::Rate)), 503);
+        assert_eq!(status(Reason::Limit(Level::Route, Limited::Shape)), 503);
+        assert_eq!(status(Reason::Limit(Level::Fleet, Limited::Store)), 503);
         assert_eq!(status(Reason::Cell(CellReason::Class)), 503);
         assert_eq!(status(Reason::Cell(CellReason::Cell)), 503);
         assert_eq!(status(Reason::PairDown), 503);

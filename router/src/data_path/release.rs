@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use cofferdam_fleet::ClassIndex;
-use cofferdam_limits::{Limits, Permit, Wait};
+use cofferdam_limits::{Limits, Permit};
 use cofferdam_model::{CellIndex, headers};
 use cofferdam_proxy::fields;
 use cofferdam_proxy::grpc;
@@ -25,9 +25,9 @@ use http::{HeaderMap, Response};
 use super::admit::NotAdmitted;
 use super::forward::{Answer, Forwarded};
 use super::identify::Identified;
-use super::limit_fields;
 use super::metrics::Metrics;
 use super::outcome::Outcome;
+use super::published;
 use super::reject::{Reason, Rejection};
 use super::view::View;
 use crate::cells::OnCell;
@@ -51,6 +51,8 @@ struct Held {
     arrived: Instant,
     outcome: Outcome,
     is_grpc: bool,
+    /// Whether the backend's word on what the request cost is taken.
+    settles: bool,
 }
 
 /// A request that has no answer yet. Dropping it means that its client went away, or that it met a fault of ours.
@@ -96,8 +98,21 @@ impl Closing<'_> {
     ) -> Response<Reply> {
         let held = self.hold(identified.route.class, rejection.reason.outcome());
         let mut response = self.own_answer(rejection, held);
-        let standing = limits.standing(&identified.demand());
-        limit_fields::set(response.headers_mut(), identified.plan, &standing, None);
+        self.show(identified, limits, &mut response);
+        response
+    }
+
+    /// Shows where the tenant stands, whom nobody asks for anything.
+    fn show<B>(self, identified: &Identified<'_>, limits: &Limits, response: &mut Response<B>) {
+        let standing = identified.demand(|demand| limits.standing(demand));
+        identified.shown().set(response.headers_mut(), &standing, None);
+    }
+
+    /// The answer to a tenant that asks for its own limits: it counts nothing.
+    pub(super) fn publish(self, identified: &Identified<'_>, limits: &Limits) -> Response<Reply> {
+        let mut response = published::answer(identified, &self.view.snapshot.fleet)
+            .map(|bytes| Guarded::new(Payload::from(bytes), InFlight::default()));
+        self.show(identified, limits, &mut response);
         response
     }
 
@@ -111,32 +126,34 @@ impl Closing<'_> {
         let NotAdmitted { identified, refusal } = refused;
         self.top.refused(&identified.tenant, self.arrived);
         let jitter = self.view.snapshot.fleet.limits.jitter.as_f64();
-        let rejection = Rejection::limit(&refusal, jitter);
+        let shown = identified.shown();
+        let rejection = Rejection::limit(&refusal, jitter).violates(&refusal, shown);
         let held = self.hold(identified.route.class, rejection.reason.outcome());
         let mut response = self.own_answer(rejection, held);
-        let wait = match refusal.wait {
-            Wait::Until(wait) => Some(wait),
-            Wait::Unknown | Wait::Never => None,
-        };
-        limit_fields::set(response.headers_mut(), identified.plan, &refusal.standing, wait);
+        shown.set(response.headers_mut(), &refusal.standing, Some(&refusal));
         response
     }
 
     /// The answer for a request that has been to its cells.
     pub(super) fn release(self, forwarded: Forwarded<'_>, waiting: Waiting) -> Response<Reply> {
         let Forwarded { admitted, reached, answer } = forwarded;
-        let Identified { tenant, plan, .. } = admitted.identified;
+        let shown = admitted.identified.shown();
+        let Identified { tenant, route, .. } = admitted.identified;
         let standing = admitted.permit.standing().clone();
         let permit = (admitted.permit, reached);
         let mut held = waiting.over();
         let mut response = match answer {
             Ok(Answer { response, on_cell, cell }) => {
                 held.takes(permit, Some((on_cell, cell)), self.outcome(&response));
+                if route.settle {
+                    held.settle(response.headers());
+                }
                 let response = relay(response, &self.view.snapshot.via);
                 match tunnel::is_switch(&response) {
                     true => self.switch(response, held),
                     false => {
-                        response.map(|body| Guarded::new(Payload::Upstream(body, headers::is_internal), held))
+                        let stays = headers::stays_at_agent;
+                        response.map(|body| Guarded::new(Payload::Upstream(body, stays), held))
                     }
                 }
             }
@@ -148,7 +165,7 @@ impl Closing<'_> {
                 self.own_answer(rejection, held)
             }
         };
-        limit_fields::set(response.headers_mut(), plan, &standing, None);
+        shown.set(response.headers_mut(), &standing, None);
         response
     }
 
@@ -175,8 +192,8 @@ impl Closing<'_> {
 
     fn hold(self, class: ClassIndex, outcome: Outcome) -> InFlight {
         let Self { view, arrived, is_grpc, .. } = self;
-        let (permit, on_cell, view) = (None, None, Arc::clone(view));
-        InFlight(Some(Box::new(Held { permit, on_cell, view, class, arrived, outcome, is_grpc })))
+        let (permit, on_cell, view, settles) = (None, None, Arc::clone(view), false);
+        InFlight(Some(Box::new(Held { permit, on_cell, view, class, arrived, outcome, is_grpc, settles })))
     }
 
     fn own_answer(self, rejection: Rejection, in_flight: InFlight) -> Response<Reply> {
@@ -209,6 +226,14 @@ impl InFlight {
             (held.permit, held.on_cell, held.outcome) = (Some(permit), on_cell, outcome);
         }
     }
+
+    /// Takes the backend's word on what the request cost, from here and from what comes behind the body.
+    fn settle(&mut self, fields: &HeaderMap) {
+        if let Some(held) = &mut self.0 {
+            held.settles = true;
+            held.settle(fields);
+        }
+    }
 }
 
 impl OnEnd for InFlight {
@@ -219,18 +244,30 @@ impl OnEnd for InFlight {
         held.end(outcome);
     }
 
-    /// A call's answer has its status here, unless it is a head alone.
-    fn on_trailers(&mut self, trailers: &HeaderMap) {
-        if let Some(held) = &mut self.0
-            && held.is_grpc
-            && let Some(status) = trailers.get(grpc::STATUS)
-        {
-            held.outcome = Outcome::of_grpc(status.as_bytes());
+    /// A call's answer has its status here, unless it is a head alone; and what it cost, where that was not known before.
+    /// No client hears of that.
+    fn on_trailers(&mut self, trailers: &mut HeaderMap) {
+        if let Some(held) = &mut self.0 {
+            if let Some(status) = trailers.get(grpc::STATUS).filter(|_| held.is_grpc) {
+                held.outcome = Outcome::of_grpc(status.as_bytes());
+            }
+            if held.settles {
+                held.settle(trailers);
+            }
         }
+        trailers.remove(headers::COST);
     }
 }
 
 impl Held {
+    /// What is no number says nothing.
+    fn settle(&mut self, fields: &HeaderMap) {
+        let said = fields.get(headers::COST).and_then(|cost| cost.to_str().ok()?.parse().ok());
+        if let (Some(cost), Some((permit, _))) = (said, &mut self.permit) {
+            permit.settle(cost);
+        }
+    }
+
     fn end(self, outcome: Outcome) {
         let took = self.arrived.elapsed();
         self.end_after(outcome, took);
@@ -315,7 +352,7 @@ mod tests {
             let counted = counted(|closing| {
                 let mut in_flight = closing.hold(ClassIndex(0), Outcome::of_status(StatusCode::OK));
                 let trailers = [(HeaderName::from_static("grpc-status"), HeaderValue::from_static(status))];
-                in_flight.on_trailers(&HeaderMap::from_iter(trailers));
+                in_flight.on_trailers(&mut HeaderMap::from_iter(trailers));
                 in_flight.on_end(End::Complete);
             });
             let expected = format!(r#"outcome="{outcome}""#);

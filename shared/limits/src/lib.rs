@@ -10,10 +10,15 @@
 //!
 //! - a rate is N tokens per P microseconds; the level is kept in 1/P tokens and grows by N per microsecond;
 //! - a cost above the capacity can never pass; a cost of 0 only looks at the bucket, and still takes a permit;
+//! - a cost that is settled in the end is given back or charged, and a level may so go below zero, down to minus one burst;
 //! - a bucket that is full is the same as no bucket at all;
 //! - a lowered limit clamps at once; a raised one gives an existing bucket nothing at once;
 //! - if the clock went back, the level is kept, and a wait includes the way back to the stored time; a stored time
 //!   that is further ahead than the bucket takes to fill is reset to now.
+//!
+//! A quota counts in whole seconds: previous x (1 - elapsed / window) + current. A shape gives turns, one every P/N
+//! microseconds; a [`Permit`] says how long its request has to wait for it. A level that is a shadow only counts what it would
+//! refuse.
 //!
 //! The state lives behind [`LimitStore`]; [`Embedded`] keeps it in the process, which is a single router's whole truth.
 //! One engine serves a process, however many workers it has, so that a limit never multiplies by them.

@@ -57,7 +57,8 @@ pub struct Grant {
 pub(crate) struct Shadowed(u16);
 
 /// The proof of admission: holds a permit of every level that the demand named. It is released once: by
-/// [`Permit::release`], or, with [`Outcome::Dropped`], when it is dropped.
+/// [`Permit::release`], or, with [`Outcome::Dropped`], when it is dropped; with [`Outcome::Ignored`] where the request's
+/// turn has not come.
 #[must_use = "a permit that is dropped at once ends the request before it began"]
 pub struct Permit(Grant);
 
@@ -191,6 +192,11 @@ impl Permit {
         Duration::from_micros(self.0.delay_us)
     }
 
+    /// The turn has come: there is nothing left to wait for, and whoever goes away from now on is cut off on its way.
+    pub fn begin(&mut self) {
+        self.0.delay_us = 0;
+    }
+
     /// Takes over what a backend says the request really cost. When the permit is released, the difference to what was
     /// taken is given back or charged, at the tenant's and at the fleet's level; nothing of it where nothing reached a
     /// backend.
@@ -208,7 +214,8 @@ impl Permit {
 impl Drop for Permit {
     #[inline]
     fn drop(&mut self) {
-        self.0.end(Outcome::Dropped);
+        let waits = self.0.delay_us > 0;
+        self.0.end(if waits { Outcome::Ignored } else { Outcome::Dropped });
     }
 }
 

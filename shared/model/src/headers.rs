@@ -36,3 +36,8 @@ pub fn is_internal(name: &HeaderName) -> bool {
     let name = name.as_str();
     name.starts_with(PREFIX) || name == LOAD_NAME
 }
+
+/// Whether a field of a backend's answer goes no further than its agent: everything internal but what the request cost.
+pub fn stays_at_agent(name: &HeaderName) -> bool {
+    is_internal(name) && *name != COST
+}

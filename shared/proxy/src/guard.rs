@@ -23,8 +23,8 @@ pub trait OnEnd {
     /// The body ended.
     fn on_end(self, end: End);
 
-    /// These fields come behind the body; its end is told all the same.
-    fn on_trailers(&mut self, _trailers: &HeaderMap) {}
+    /// These fields come behind the body, and may be changed before they go on; its end is told all the same.
+    fn on_trailers(&mut self, _trailers: &mut HeaderMap) {}
 }
 
 impl<G: OnEnd> OnEnd for Option<G> {
@@ -34,7 +34,7 @@ impl<G: OnEnd> OnEnd for Option<G> {
         }
     }
 
-    fn on_trailers(&mut self, trailers: &HeaderMap) {
+    fn on_trailers(&mut self, trailers: &mut HeaderMap) {
         if let Some(guard) = self {
             guard.on_trailers(trailers);
         }
@@ -74,10 +74,10 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = self.get_mut();
-        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
-        match &frame {
+        let mut frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
+        match &mut frame {
             Some(Ok(frame)) => {
-                if let (Some(trailers), Some(guard)) = (frame.trailers_ref(), &mut this.guard) {
+                if let (Some(trailers), Some(guard)) = (frame.trailers_mut(), &mut this.guard) {
                     guard.on_trailers(trailers);
                 }
                 if this.body.is_end_stream() {

@@ -93,6 +93,7 @@ fn well(play: &Play) -> HeaderMap {
         ("grpc-status", "0"),
         ("x-from", play.name),
         ("cofferdam-refused", "cell"),
+        ("cofferdam-cost", "30"),
         ("set-cookie", "a=1"),
         ("content-length", "3"),
     ])
@@ -141,7 +142,11 @@ async fn answer(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, 
         }
         "/HeadAlone" => {
             let mut head = head(&play);
-            head.headers_mut().extend(fields([("grpc-status", "9"), ("grpc-message", "not%20now")]));
+            head.headers_mut().extend(fields([
+                ("grpc-status", "9"),
+                ("grpc-message", "not%20now"),
+                ("cofferdam-cost", "5"),
+            ]));
             respond.send_response(head, true).unwrap();
         }
         "/Refused" => respond.send_reset(Reason::REFUSED_STREAM),

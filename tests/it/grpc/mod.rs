@@ -4,6 +4,7 @@ mod backend;
 mod ends;
 mod fleet;
 mod refusals;
+mod settled;
 
 use std::time::Duration;
 

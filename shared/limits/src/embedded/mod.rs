@@ -12,6 +12,8 @@ mod shapes;
 mod table;
 mod window;
 
+use std::time::Duration;
+
 use cofferdam_model::{Level, Limited, TenantId};
 use parking_lot::Mutex;
 
@@ -143,7 +145,7 @@ impl Embedded {
 /// The answers to requests on such a route say where the tenant stands on it.
 fn take_all_on_route(
     passes: &mut [Pass<'_>],
-    line: Option<std::time::Duration>,
+    line: Option<Duration>,
     demand: &Demand<'_>,
     now_us: u64,
     grant: &mut Grant,

@@ -73,6 +73,15 @@ impl Levels {
         Ok(Self { policies: all, len: policies.len() as u8 })
     }
 
+    /// The same levels and `route` as the narrowest, in the place of any that was there; it is taken for the route level.
+    pub fn and_route(&self, route: LevelPolicy) -> Self {
+        let mut levels = *self;
+        let wide = self.as_slice().iter().filter(|policy| policy.level < Level::Route).count();
+        levels.policies[wide] = LevelPolicy { level: Level::Route, ..route };
+        levels.len = wide as u8 + 1;
+        levels
+    }
+
     /// The levels, wide to narrow.
     pub fn as_slice(&self) -> &[LevelPolicy] {
         &self.policies[..usize::from(self.len)]
@@ -112,6 +121,15 @@ mod tests {
         assert_eq!(Levels::new(&[tenant, fleet]), Err(PolicyError::LevelOrder(Level::Fleet)));
         assert_eq!(Levels::new(&[tenant, tenant]), Err(PolicyError::LevelOrder(Level::Tenant)));
         assert_eq!(Levels::new(&[tenant; 4]), Err(PolicyError::LevelCount(4)));
+    }
+
+    #[test]
+    fn a_route_is_added_as_the_narrowest() {
+        let [fleet, tenant, route] = Level::ALL.map(LevelPolicy::unlimited);
+        let other = LevelPolicy { max_in_flight: Some(7), ..route };
+        for wide in [&[fleet, tenant][..], &[fleet, tenant, route]] {
+            assert_eq!(Levels::new(wide).unwrap().and_route(other).as_slice(), [fleet, tenant, other]);
+        }
     }
 
     #[test]

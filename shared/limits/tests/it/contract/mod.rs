@@ -160,7 +160,7 @@ macro_rules! suite {
         suite!(@tests $subject, shape: a_burst_leaves_evenly_and_the_line_has_an_end,
             in_a_second_no_more_go_on_than_the_rate, nobody_waits_longer_than_the_line_says,
             all_tenants_of_a_route_stand_in_one_line, without_a_line_who_comes_early_is_refused,
-            a_refusal_elsewhere_takes_no_turn);
+            a_refusal_elsewhere_takes_no_turn, who_goes_away_before_its_turn_has_spent_nothing);
         suite!(@tests $subject, shadow: a_shadowed_bucket_lets_everything_pass_and_counts_it,
             shadowed_permits_are_counted_all_the_same, a_shadow_at_one_level_leaves_the_others_as_strict,
             a_shadowed_quota_and_route_let_everything_pass);

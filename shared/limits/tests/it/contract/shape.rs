@@ -104,3 +104,16 @@ pub(crate) fn a_refusal_elsewhere_takes_no_turn<S: Subject>(f: &Fixture<S>) {
     assert_eq!(ask(f, IMPORT, "acme", &plan), Ok(200));
     assert_eq!(f.limits.in_flight(&id("acme")), 0);
 }
+
+pub(crate) fn who_goes_away_before_its_turn_has_spent_nothing<S: Subject>(f: &Fixture<S>) {
+    let plan = levels(&[super::paced(Level::Tenant, "1/h", 10), shaped("5/s", 3, 60_000)]);
+    for (begins, left) in [(true, 9), (false, 9), (true, 8)] {
+        let mut permit = f.admit_on(IMPORT, "acme", 1, &plan).unwrap();
+        if begins {
+            permit.begin();
+        }
+        drop(permit);
+        f.subject.settle();
+        assert_eq!(f.remaining("acme", &levels(&[super::paced(Level::Tenant, "1/h", 10)])), left);
+    }
+}

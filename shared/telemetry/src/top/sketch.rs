@@ -17,12 +17,15 @@ use hashbrown::HashTable;
 /// behind that the table would have to be cleaned of.
 const SPARSE: usize = 2;
 
+/// How many counts are below each in the heap: as many as a cache line has.
+const BELOW: usize = 4;
+
 /// The counters of one stream.
 #[derive(Debug, Clone)]
 pub(super) struct Sketch<K> {
     /// By slot.
     keys: Vec<Key<K>>,
-    // Invariant: no count is more than the two below it, at 2i + 1 and 2i + 2.
+    // Invariant: no count is more than those below it, which are `BELOW` from `BELOW` x its place + 1 on.
     heap: Vec<Count>,
     /// By slot: where in `heap` its count is.
     places: Vec<u16>,
@@ -107,15 +110,13 @@ impl<K> Sketch<K> {
     fn sink(&mut self, mut at: usize) {
         let sinking = self.heap[at];
         loop {
-            let left = 2 * at + 1;
-            let Some(mut least) = self.heap.get(left).map(|_| left) else { break };
-            if self.heap.get(left + 1).is_some_and(|right| right.count < self.heap[left].count) {
-                least = left + 1;
-            }
-            if self.heap[least].count >= sinking.count {
+            let first = BELOW * at + 1;
+            let below = self.heap.iter().enumerate().skip(first).take(BELOW);
+            let Some((least, &count)) = below.min_by_key(|(_, below)| below.count) else { break };
+            if count.count >= sinking.count {
                 break;
             }
-            self.put(at, self.heap[least]);
+            self.put(at, count);
             at = least;
         }
         self.put(at, sinking);
@@ -124,9 +125,9 @@ impl<K> Sketch<K> {
     /// Restores the heap where the count at `at` is new.
     fn rise(&mut self, mut at: usize) {
         let rising = self.heap[at];
-        while at > 0 && self.heap[(at - 1) / 2].count > rising.count {
-            self.put(at, self.heap[(at - 1) / 2]);
-            at = (at - 1) / 2;
+        while at > 0 && self.heap[(at - 1) / BELOW].count > rising.count {
+            self.put(at, self.heap[(at - 1) / BELOW]);
+            at = (at - 1) / BELOW;
         }
         self.put(at, rising);
     }

@@ -1,5 +1,6 @@
 //! A fleet of containers under a name of its own, which goes with everything it has made when it is dropped.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
@@ -139,10 +140,12 @@ impl Drop for Fleet {
 /// Takes down what tests left behind that were killed.
 fn sweep() {
     let label = "com.docker.compose.project";
-    let format = format!("{{{{.Label \"{label}\"}}}}");
-    let filter = format!("label={label}");
-    let listed = must(Command::new("docker").args(["ps", "--all", "--filter", &filter, "--format", &format]));
-    for name in listed.lines() {
+    let (format, filter) = (format!("{{{{.Label \"{label}\"}}}}"), format!("label={label}"));
+    let containers = ["ps", "--all", "--filter", &filter, "--format", &format];
+    let images = ["image", "ls", "--format", "{{.Repository}}"];
+    let listed = [&containers[..], &images].map(|arguments| must(Command::new("docker").args(arguments)));
+    let names: BTreeSet<_> = listed.iter().flat_map(|listed| listed.lines()).collect();
+    for name in names {
         let process = name.strip_prefix(NAME).map(|id| format!("/proc/{id}"));
         if process.is_some_and(|process| !Path::new(&process).exists()) {
             Fleet { name: name.to_owned() }.down();

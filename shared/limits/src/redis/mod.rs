@@ -35,6 +35,8 @@ mod take;
 mod terms;
 mod want;
 mod words;
+#[cfg(test)]
+mod words_checked;
 
 pub use call::{Call, CallBuilder, CallError};
 pub use figures::SharingMetrics;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a behaviour that cannot go on has failed")]
 
 mod contract;
+mod loans;
 mod memory;
 mod redis;
 #[path = "../../../../tests/support/redis/container.rs"]
@@ -21,3 +22,4 @@ suite!(embedded: AtOnce, exact);
 suite!(answers_late: Late, exact);
 suite!(sometimes_never_answers: SometimesNever, safe);
 suite!(redis_exact: RedisExact, exact);
+suite!(redis_lease: RedisLease, safe);

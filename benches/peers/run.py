@@ -70,6 +70,10 @@ def cases(with_envoy):
     two = Proxy("two workers", "router", True, workers=2)
     cores = "0,1" if os.cpu_count() > 1 else "0"
     found.append(Case("workers", f"two workers on cores {cores}, 128 B", [two, router], [("router", "cpu_us", 1.1)], cores=cores))
+    shared, off = Proxy("limits in Redis", "router-with-store", True), Proxy("limits off", "router", False)
+    title = "limits in Redis beside none, 128 B, 64 connections"
+    found.append(Case("store", title, [shared, off], [("limits off", "cpu_us", 1.05)]))
+    found.append(Case("store", title + ", fixed rate", [shared, off], [("limits off", "p50_us", 1.1)], rate=True))
     return found
 
 
@@ -206,7 +210,7 @@ def build():
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("suites", nargs="*", help="plain limits parity latency hops workers idle (default: all)")
+    parser.add_argument("suites", nargs="*", help="plain limits parity latency hops workers store idle (default: all)")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=int, default=3, help="of one measurement")
     parser.add_argument("--rate", type=int, default=4000, help="requests a second where the rate is fixed")
@@ -220,7 +224,7 @@ def arguments():
 
 def main():
     options = arguments()
-    suites = options.suites or ["plain", "limits", "parity", "latency", "hops", "workers", "idle"]
+    suites = options.suites or ["plain", "limits", "parity", "latency", "hops", "workers", "store", "idle"]
     wanted = [case for case in cases(options.envoy) if case.suite in suites]
     if unknown := set(suites) - {case.suite for case in wanted} - {"idle"}:
         raise SystemExit(f"no such suite: {', '.join(sorted(unknown))}")

@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # The engine's own compose, or the older command beside it.
 COMPOSE = $$(docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p cofferdam -f deploy/compose.yaml
-.PHONY: demo fleet-up fleet-down test lint bench bench-peers faults-limits fuzz audit help prerequisites
+.PHONY: demo fleet-up fleet-down test lint bench bench-limits bench-peers faults-limits fuzz audit help prerequisites
 
 demo: ## Watch one noisy and one poisonous tenant meet a fleet (30 s after the build)
 	cargo run --release -- demo
@@ -28,6 +28,9 @@ lint: prerequisites ## Check the formatting, and clippy with every warning an er
 
 bench: ## Run the criterion benches, each beside its reference, and print the ratios beside their targets
 	cargo bench --bench micro
+
+bench-limits: ## Measure what sharing limits through Redis costs: calls and memory (3 min)
+	cargo bench --bench limits
 
 bench-peers: ## Measure router and agent beside nginx and HAProxy (45 min; PEERS='--rounds 3 limits' for less)
 	benches/peers/run.py $(PEERS)

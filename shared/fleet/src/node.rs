@@ -227,7 +227,8 @@ impl<'d> Node<'d> {
         Fields { mark: self.mark.clone(), entries, meant }
     }
 
-    fn is_map(&self) -> bool {
+    /// Whether this is a map at all.
+    pub(crate) fn is_map(&self) -> bool {
         matches!(self.value, Value::Map(_))
     }
 

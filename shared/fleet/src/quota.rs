@@ -28,7 +28,7 @@ impl Quota {
     /// Reads a plan's quotas, the shortest window first.
     pub(crate) fn read_all(node: &Node<'_>) -> Vec<Self> {
         let entries = node.entries("a map from windows to tokens, such as { 1d: 10M, 30d: 200M }");
-        if entries.is_empty() {
+        if entries.is_empty() && node.is_map() {
             node.mark.refuse("a quota needs a window, such as 1d: 10M; or leave this out");
         }
         if entries.len() > MAX_QUOTAS {

@@ -34,6 +34,7 @@ mod restart;
 mod retry;
 mod routing;
 mod settings;
+mod shared_limits;
 mod streaming;
 mod top;
 mod transfers;

@@ -10,6 +10,7 @@ pub(crate) mod message;
 pub(crate) mod metrics;
 pub(crate) mod processes;
 pub(crate) mod raw;
+pub(crate) mod redis;
 pub(crate) mod relay;
 pub(crate) mod routers;
 pub(crate) mod scripted;

@@ -1,0 +1,100 @@
+//! Routers that share their limits through a real Redis, and go on when it is away.
+
+use std::time::Duration;
+
+use ::redis::cmd;
+use cofferdam_limits::redis::{BUCKETS, Fleet};
+use cofferdam_router::{Settings, SharedStore};
+
+use crate::support::eventually;
+use crate::support::files::alone;
+use crate::support::raw::{self, get};
+use crate::support::redis::RedisServer;
+use crate::support::routers::{TestRouter, settings};
+use crate::support::scripted::{Play, Scripted, ok};
+
+/// A machine that does other things besides is no store that is away.
+const PATIENT: Duration = Duration::from_secs(5);
+
+async fn cell() -> Scripted {
+    Scripted::start(|_| Play::Answer(ok("served"))).await
+}
+
+/// A bucket that does not fill during a test.
+fn plan(burst: u32, more: &str) -> String {
+    let plan = format!("{{ sustained: 1/h, burst: {burst}, max_in_flight: 50{more} }}");
+    format!("plans: {{ test: {plan} }}\ntenant: {{ unknown: test }}\nlimits: {{ routers: 2 }}\n")
+}
+
+fn router(cell: &Scripted, rest: &str, url: &str, budget: Duration) -> TestRouter {
+    let store = Some(SharedStore { endpoint: url.parse().unwrap(), budget });
+    TestRouter::with(&alone(cell.address, rest), Settings { store, ..settings() }, 1)
+}
+
+/// A server that remembers everything since long ago, as far as the fleet of `alone` goes.
+fn server() -> RedisServer {
+    let server = RedisServer::start();
+    let mut connection = server.connect();
+    let info: String = cmd("INFO").arg("server").query(&mut connection).unwrap();
+    let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap();
+    let fleet = Fleet::parse("test").unwrap();
+    let mut commands = ::redis::pipe();
+    for epoch in (0..BUCKETS).map(|bucket| fleet.epoch(bucket)).chain([fleet.ceiling_epoch()]) {
+        commands.cmd("SET").arg(epoch.as_str()).arg(format!("{run_id}:0")).ignore();
+    }
+    commands.exec(&mut connection).unwrap();
+    server
+}
+
+async fn connected(router: &TestRouter) {
+    eventually("the store is connected", async || {
+        (router.metrics().await.sum("cofferdam_store_connected", &[]) == 1.0).then_some(())
+    })
+    .await;
+}
+
+async fn served(router: &TestRouter, n: u32) -> u32 {
+    let mut client = raw::Client::connect(router.data).await;
+    let mut served = 0;
+    for _ in 0..n {
+        client.send(get("/", "acme")).await;
+        served += u32::from(client.answer().await.status() == 200);
+    }
+    served
+}
+
+#[tokio::test]
+async fn two_routers_hold_to_one_limit() {
+    // P14, P49
+    let (cell, redis) = (cell().await, server());
+    let routers = [(); 2].map(|()| router(&cell, &plan(30, ""), &redis.url(), PATIENT));
+    for router in &routers {
+        connected(router).await;
+    }
+    let mut n = 0;
+    for _ in 0..5 {
+        for router in &routers {
+            n += served(router, 5).await;
+        }
+    }
+    assert_eq!(n, 30);
+}
+
+#[tokio::test]
+async fn a_router_starts_without_its_store_and_goes_on_with_its_share() {
+    // P49
+    let cell = cell().await;
+    let router = router(&cell, &plan(30, ""), "redis://127.0.0.1:1", Duration::from_millis(5));
+    assert_eq!(served(&router, 40).await, 15, "half of what two routers have");
+}
+
+#[tokio::test]
+async fn a_plan_that_is_closed_without_the_store_is_our_lack_of_room() {
+    let cell = cell().await;
+    let plan = plan(30, ", on_store_failure: closed");
+    let router = router(&cell, &plan, "redis://127.0.0.1:1", Duration::from_millis(5));
+    let mut client = raw::Client::connect(router.data).await;
+    client.send(get("/", "acme")).await;
+    let answer = client.answer().await;
+    assert_eq!((answer.status(), answer.problem().as_str()), (503, "store_unavailable"));
+}

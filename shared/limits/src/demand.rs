@@ -55,12 +55,13 @@ impl<'a> Demand<'a> {
     }
 
     /// Whether `policy` could ever let this pass, and else what never will.
+    #[inline]
     pub(crate) fn could_pass(&self, policy: &LevelPolicy) -> Result<(), Limited> {
         let cost = u64::from(self.cost_at(policy.level));
         if policy.bucket.is_some_and(|bucket| cost > bucket.capacity()) {
             return Err(Limited::Rate);
         }
-        match policy.windows.iter().any(|window| cost > window.limit()) {
+        match !policy.windows.is_empty() && policy.windows.iter().any(|window| cost > window.limit()) {
             true => Err(Limited::Quota),
             false => Ok(()),
         }

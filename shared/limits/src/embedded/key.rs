@@ -96,6 +96,7 @@ impl Key {
     }
 
     /// A quota is named where it makes the request wait longer than the bucket does.
+    #[inline(never)]
     fn look_at_quotas(&self, policy: &LevelPolicy, cost: u32, now_us: u64, look: &mut Look) {
         let wait = self.counts.as_ref().map_or(Duration::ZERO, |c| c.wait(&policy.windows, cost, now_us));
         let known = look.refused.map_or(Duration::ZERO, |(_, wait)| wait.strictness().1);
@@ -127,6 +128,7 @@ impl Key {
         standing
     }
 
+    #[inline(never)]
     fn stand_in_quotas(&self, policy: &LevelPolicy, now_us: u64, standing: &mut Standing) {
         let none = Counts::default();
         let counts = self.counts.as_deref().unwrap_or(&none);
@@ -157,7 +159,7 @@ impl Key {
             }
         }
         if !policy.windows.is_empty() {
-            self.counts.get_or_insert_default().take(&policy.windows, cost, now_us);
+            self.take_of_quotas(policy, cost, now_us);
         }
         let paid = match policy.bucket.is_some() || !policy.windows.is_empty() {
             false => Paid::Nothing,
@@ -166,6 +168,11 @@ impl Key {
             true => Paid::Cost(cost),
         };
         (held, paid)
+    }
+
+    #[inline(never)]
+    fn take_of_quotas(&mut self, policy: &LevelPolicy, cost: u32, now_us: u64) {
+        self.counts.get_or_insert_default().take(&policy.windows, cost, now_us);
     }
 
     /// What there is of `cost`.

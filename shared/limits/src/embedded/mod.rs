@@ -88,7 +88,8 @@ impl Embedded {
         self.decide_on(route, demand, now_us, grant)
     }
 
-    /// The same for a request whose route has a limit or a shape.
+    /// The same for a request whose route has a limit or a shape. Apart, since every other request would make room for it.
+    #[inline(never)]
     fn decide_on(
         &self,
         route: &LevelPolicy,

@@ -10,7 +10,7 @@ use super::compose::{Exchange, Metered, Of, Part};
 use super::ledger::Seen;
 use super::measure::Measure;
 use super::reply::{PermitsReply, Reply, Room, TokensReply, WindowReply};
-use super::subject::{MeterKey, Subject};
+use super::subject::{Meter, MeterKey, Subject};
 use super::terms::Terms;
 use super::want::{Reserved, Told};
 use crate::Wait;
@@ -184,7 +184,12 @@ impl Applier<'_> {
         if part.shadow && granted < part.want {
             return Some((self.level(key), measure.limited(), Wait::Unknown));
         }
-        let wait = wait_of(room)?;
+        let Some(wait) = wait_of(room) else {
+            if !alone && granted < part.want {
+                self.go_easy(meter, measure);
+            }
+            return None;
+        };
         // Refusing the same again, until it would pass, needs no call.
         if let Wait::Until(wait) = wait {
             let until_us = self.now_us + wait.as_micros() as u64;
@@ -196,6 +201,12 @@ impl Applier<'_> {
             );
         }
         Some((self.level(key), measure.limited(), wait))
+    }
+
+    /// There is less than is wanted: what was granted is spent, and then others have their turn.
+    fn go_easy(&self, meter: &Meter, measure: &Measure) {
+        let again_us = self.terms.scarce_until_us(measure, self.now_us);
+        meter.lease.refuse(0, self.now_us, again_us, again_us);
     }
 
     fn level(&self, key: MeterKey) -> Level {

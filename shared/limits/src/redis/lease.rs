@@ -174,10 +174,10 @@ impl TokenLease {
         Have::RefusedFor(until_us.load(Ordering::Relaxed).saturating_sub(now_us))
     }
 
-    /// Whether so little is left that more should be on its way.
+    /// Whether so little is left that more should be on its way, and may be had.
     #[inline]
-    pub(super) fn is_low(&self, left: u32) -> bool {
-        left <= self.low.load(Ordering::Relaxed)
+    pub(super) fn is_low(&self, left: u32, now_us: u64) -> bool {
+        left <= self.low.load(Ordering::Relaxed) && !self.is_refused(now_us)
     }
 
     pub(super) fn take_up_to(&self, n: u32) -> u32 {

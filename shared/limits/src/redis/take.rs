@@ -180,7 +180,7 @@ impl Taker<'_> {
             match meter.lease.take(cost, self.now_us) {
                 Some(left) => {
                     n_taken += 1;
-                    is_low |= !self.terms.is_exact(&measure) && meter.lease.is_low(left);
+                    is_low |= !self.terms.is_exact(&measure) && meter.lease.is_low(left, self.now_us);
                 }
                 None if cost == 0 => n_taken += 1,
                 None => is_short = true,

@@ -108,6 +108,14 @@ impl Terms {
         }
     }
 
+    /// When it is worth asking again for tokens of which there are fewer than everybody wants: when a few more are there.
+    pub(super) fn scarce_until_us(&self, measure: &Measure, now_us: u64) -> u64 {
+        match measure {
+            Measure::Bucket(bucket) => now_us + SCARCE_US.max(bucket.time_for(bucket.units(SMALLEST_BLOCK))),
+            Measure::Window(_) => now_us + SCARCE_US,
+        }
+    }
+
     /// When it is worth asking again for tokens that were refused until `until_us`.
     pub(super) fn ask_at_us(&self, measure: &Measure, now_us: u64, until_us: u64) -> u64 {
         match measure {

@@ -40,8 +40,14 @@ fn permits_due(subject: &Subject, terms: &Terms, now_us: u64, called_us: u64) ->
         return Due::Never;
     }
     let is_surplus = seen.cap > keep && seen.cap > seen.used;
+    // Taken beside the loan while the store was away: it has to know.
+    let is_untold = seen.used > seen.cap && !subject.permits.has_ended(now_us);
     let is_old = now_us.saturating_sub(called_us) >= terms.heartbeat_us();
-    if ledger.limit.is_some() && (is_surplus || is_old || held == 0) { Due::Now } else { Due::Later }
+    if ledger.limit.is_some() && (is_surplus || is_untold || is_old || held == 0) {
+        Due::Now
+    } else {
+        Due::Later
+    }
 }
 
 fn tokens_due(meter: &Meter, terms: &Terms, now_us: u64) -> Due {

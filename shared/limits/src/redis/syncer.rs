@@ -31,6 +31,8 @@ const ROLL_EVERY: u64 = 10;
 const MAX_SUBJECTS: usize = 64;
 /// Calls on their way while the store is away: enough to see that it is back.
 const MAX_PROBES: usize = 4;
+/// Calls on their way while it is well. More would only wait in line at the store, and make each other late.
+const MAX_CALLS: usize = 256;
 
 /// The task, and what it works with.
 pub(super) struct Syncer {
@@ -75,7 +77,7 @@ impl Syncer {
             tokio::select! {
                 biased;
                 Some(returned) = self.calls.next() => self.take_over(returned),
-                item = self.queued.next() => match item {
+                item = self.queued.next(), if self.calls.len() < MAX_CALLS => match item {
                     Some(item) => self.serve(item),
                     None => return,
                 },
@@ -122,10 +124,8 @@ impl Syncer {
                 batch.push(Arc::clone(subject));
                 true
             }
-            Due::Never => {
-                subject.desk.lock().is_watched = false;
-                !self.core.table.forget(subject)
-            }
+            // Whoever is still held by a request is looked at again.
+            Due::Never => !self.core.table.forget(subject),
         });
         self.call(batch);
     }
@@ -142,7 +142,9 @@ impl Syncer {
 
     /// Puts what `subjects` have to say into calls, one for each slot, and sends them.
     fn call(&mut self, subjects: Vec<Arc<Subject>>) {
-        if self.core.health.is_away() && self.calls.len() >= MAX_PROBES {
+        let most = if self.core.health.is_away() { MAX_PROBES } else { MAX_CALLS };
+        if self.calls.len() >= most {
+            // They are watched, and so come again with the next look.
             return;
         }
         let fleet = &self.core.fleet;
@@ -188,7 +190,7 @@ impl Syncer {
     fn take_over(&mut self, returned: Returned) {
         let Returned { exchanges, replies } = returned;
         let terms = &self.core.terms;
-        let mut again = Vec::new();
+        let (mut again, mut is_back) = (Vec::new(), false);
         match replies {
             Some(Replies { learning, ops, .. }) => {
                 let mut ops = ops.as_slice();
@@ -202,8 +204,7 @@ impl Syncer {
                     }
                     if !late && self.core.health.answered() {
                         tracing::info!("the limit store answers again");
-                        // Whatever was admitted meanwhile is registered, and nothing is made up for.
-                        again.clone_from(&self.watched);
+                        is_back = true;
                     }
                 }
             }
@@ -215,5 +216,10 @@ impl Syncer {
             }
         }
         self.call(again);
+        if is_back {
+            // Whatever was admitted meanwhile is registered, and nothing is made up for. Those who have nothing to say wait for
+            // their turn: all of them at once would be late again.
+            self.look();
+        }
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cofferdam_limits::redis::{Mode, RedisStore};
-use cofferdam_limits::{Admission, Demand, LevelPolicy, Levels, Limits, Outcome, Permit, Refusal};
+use cofferdam_limits::{
+    Admission, Demand, Grant, LevelPolicy, Levels, LimitStore, Limits, Outcome, Permit, Refusal,
+};
 use cofferdam_model::Level;
 
 use crate::contract::{capped, id, levels, paced, runtime};
@@ -177,4 +179,50 @@ fn who_holds_nothing_is_forgotten() {
         a.limits.metrics().store.tenants == 0
     });
     assert!(a.admit(1, &plan).is_ok(), "and may come again");
+}
+
+#[test]
+fn thousands_of_tenants_come_and_go_without_an_error() {
+    let (held, a, _b) = pair(Mode::Auto);
+    let plan = levels(&[LevelPolicy { max_in_flight: Some(10), ..paced(Level::Tenant, "20/s", 100) }]);
+    for n in 0..1_000 {
+        let tenant = id(&format!("tenant-{n}"));
+        let admission = match a.limits.admit(&Demand::new(&tenant, 1, &plan)) {
+            Admission::Pending(pending) => runtime(false).block_on(pending),
+            Admission::Admitted(permit) => Ok(permit),
+            Admission::Refused(refusal) => Err(refusal),
+        };
+        let permit = admission.unwrap();
+        // Some are looked at while they have nothing to say and somebody still holds them.
+        held.set_us(held.clock.now_us() + 600);
+        permit.release(Outcome::Success);
+    }
+    eventually("all are forgotten", || {
+        held.set_us(held.clock.now_us() + 1_000_000);
+        a.limits.metrics().store.tenants == 0
+    });
+    let metrics = a.limits.metrics();
+    assert_eq!((metrics.store_errors, metrics.store_timeouts, metrics.fallback_admitted), (0, 0, 0));
+}
+
+#[test]
+fn a_store_that_is_back_is_not_asked_for_everybody_at_once() {
+    let (held, a, _b) = pair(Mode::Auto);
+    let plan = levels(&[LevelPolicy { max_in_flight: Some(10), ..paced(Level::Tenant, "20/s", 100) }]);
+    for n in 0..500 {
+        let tenant = id(&format!("tenant-{n}"));
+        if let Admission::Pending(pending) = a.limits.admit(&Demand::new(&tenant, 1, &plan)) {
+            runtime(false).block_on(pending).unwrap().release(Outcome::Success);
+        }
+    }
+    a.settle();
+    let before = a.calls();
+    // One answer that is given up as late, and then the next one in time.
+    drop(a.store.fall_back(&Demand::new(&id("acme"), 1, &plan), &mut Grant::new()));
+    assert!(a.store.sharing().is_away);
+    held.set_us(held.clock.now_us() + 10_000_000);
+    eventually("the store is back", || !a.store.sharing().is_away);
+    a.settle();
+    let calls = a.calls() - before;
+    assert!(calls < 1_500, "{calls} calls for 500 tenants");
 }

@@ -64,6 +64,7 @@ fn tokens_due(meter: &Meter, terms: &Terms, now_us: u64) -> Due {
     if !ledger.has_account && count == 0 {
         return if ledger.owes() { Due::Now } else { Due::Never };
     }
-    let is_low = !is_idle && count <= ledger.early() && !meter.lease.is_refused(now_us);
+    let early = ledger.early();
+    let is_low = !is_idle && early > 0 && count <= early && !meter.lease.is_refused(now_us);
     if is_idle || is_low { Due::Now } else { Due::Later }
 }

@@ -126,7 +126,8 @@ impl TokenLedger {
     /// How many tokens to ask for, where those that wait need `needed` and `count` are left: what the next block needs, or
     /// what those who wait do.
     pub(super) fn want(&self, needed: u64, count: u32) -> u32 {
-        let block = self.pace.per_block.ceil() as u64;
+        // Whoever spends less than a token in that time asks when it needs one.
+        let block = self.pace.per_block as u64;
         let capacity = self.measure.map_or(u64::MAX, |measure| measure.capacity());
         let want = needed.max(block.min(capacity).saturating_sub(u64::from(count)));
         u32::try_from(want).unwrap_or(u32::MAX)

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cofferdam_limits::redis::{Mode, RedisStore};
+use cofferdam_limits::redis::{BUCKETS, Mode, RedisStore};
 use cofferdam_limits::{
     Admission, Demand, Grant, LevelPolicy, Levels, LimitStore, Limits, Outcome, Permit, Refusal,
 };
@@ -225,4 +225,21 @@ fn a_store_that_is_back_is_not_asked_for_everybody_at_once() {
     a.settle();
     let calls = a.calls() - before;
     assert!(calls < 1_500, "{calls} calls for 500 tenants");
+}
+
+#[test]
+fn a_tenant_that_comes_once_costs_two_calls() {
+    let (held, a, _b) = pair(Mode::Auto);
+    let plan = levels(&[LevelPolicy { max_in_flight: Some(10), ..paced(Level::Tenant, "20/s", 100) }]);
+    eventually("every slot has begun, and the ceiling's", || a.calls() > u64::from(BUCKETS) + 1);
+    let before = a.calls();
+    a.admit(1, &plan).unwrap().release(Outcome::Success);
+    for _ in 0..30 {
+        held.set_us(held.clock.now_us() + 50_000);
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    a.settle();
+    let calls = a.calls() - before;
+    // The roll is called once a second, which is in here as well.
+    assert!((2..=5).contains(&calls), "{calls} calls");
 }

@@ -1,5 +1,7 @@
 //! What a process can say of its sharing: how often the store decided, what lies on loan, and whether the store is well.
 
+use cofferdam_model::TenantId;
+
 use super::core::Core;
 use super::link::{LinkMetrics, LinkState};
 
@@ -24,6 +26,26 @@ pub struct SharingMetrics {
     pub link: LinkMetrics,
     /// The connection.
     pub state: LinkState,
+}
+
+/// What a process has on loan of one tenant's limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loan {
+    /// Permits, those in use included.
+    pub permits: u32,
+    /// Tokens of the plan's bucket that nobody has spent.
+    pub tokens: u32,
+}
+
+impl Loan {
+    /// The loan of `tenant` as it is now; nothing of one that was not here lately.
+    pub(super) fn of(core: &Core, tenant: &TenantId) -> Self {
+        let now_us = core.terms.clock.now_us();
+        let Some(subject) = core.table.find(tenant) else { return Self { permits: 0, tokens: 0 } };
+        let lease = &subject.tokens.lease;
+        let tokens = if lease.has_ended(now_us) { 0 } else { lease.count() };
+        Self { permits: subject.permits.worth(now_us), tokens }
+    }
 }
 
 impl SharingMetrics {

@@ -94,6 +94,12 @@ impl Fleet {
         self.key("roll", format_args!("s"))
     }
 
+    /// What is overridden of one kind, and its version.
+    pub fn overrides(&self, kind: &str) -> [Key; 2] {
+        let key = |rest: &str| self.key("overrides", format_args!("{kind}{rest}"));
+        [key(""), key(":version")]
+    }
+
     /// The shape of a route, over all its tenants.
     pub fn shape(&self, route: RouteKey) -> Key {
         self.key(format_args!("s{route}"), format_args!("s"))

@@ -2,7 +2,7 @@
 
 use sha1_smol::Sha1;
 
-/// One script for everything, `sync`, put together from the files of `lua/`.
+/// A script, put together from the files of `lua/`: `sync`, which decides every limit, or the one that keeps overrides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
     text: String,
@@ -23,6 +23,8 @@ const BODY: &str = concat!(
     include_str!("../../lua/sync.lua"),
 );
 
+const OVERRIDE: &str = include_str!("../../lua/override.lua");
+
 impl Script {
     /// The script, which has the server's time.
     pub fn sync() -> Self {
@@ -31,7 +33,15 @@ impl Script {
 
     /// The script with another `clock.lua` in front: a test's, which has the time in its hand.
     pub fn with_clock(clock: &str) -> Self {
-        let text = format!("{clock}{BODY}");
+        Self::of(format!("{clock}{BODY}"))
+    }
+
+    /// What keeps overrides.
+    pub fn overrides() -> Self {
+        Self::of(format!("{CLOCK}{OVERRIDE}"))
+    }
+
+    fn of(text: String) -> Self {
         let sha1 = Sha1::from(&text).hexdigest();
         Self { text, sha1 }
     }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::ask::ask;
 use super::core::{Core, Counts};
-use super::figures::SharingMetrics;
+use super::figures::{Loan, SharingMetrics};
 use super::health::Health;
 use super::keys::Fleet;
 use super::link::Link;
@@ -79,6 +79,11 @@ impl RedisStore {
     /// How the sharing goes.
     pub fn sharing(&self) -> SharingMetrics {
         SharingMetrics::of(&self.0)
+    }
+
+    /// What this process has on loan for `tenant`.
+    pub fn loan(&self, tenant: &TenantId) -> Loan {
+        Loan::of(&self.0, tenant)
     }
 
     /// Waits until the store was told of everything that was given back so far, or cannot be.

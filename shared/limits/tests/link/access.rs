@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cofferdam_limits::redis::link::{ACL_RULE, Link, LinkError, Policy};
 
-use cofferdam_limits::redis::{Call, CallBuilder, Fleet, Op, Permits, Report, Session};
+use cofferdam_limits::redis::{Call, CallBuilder, Change, Fleet, Op, OverrideBook, Permits, Report, Session};
 use cofferdam_model::{Alphabet, TenantId};
 
 use crate::heard::Heard;
@@ -102,6 +102,11 @@ async fn a_user_with_the_documented_rule_may_do_all_that_is_needed() {
         let link = connected(&url(scheme, &server)).await;
         assert_eq!(link.state().policy, Policy::NoEviction);
         works(&link, &server).await.unwrap();
+        let book = OverrideBook::new(link, &Fleet::parse("f").unwrap(), "limits");
+        for (change, value) in [(Change::Put, "{\"until_ms\":9999999999999}"), (Change::Drop, "")] {
+            assert_eq!(book.change(change, &[("acme", value)]).await.unwrap().done, 1);
+        }
+        assert!(book.version().await.unwrap().is_some() && book.all().await.unwrap().is_empty());
     }
     let log: Vec<::redis::Value> = ::redis::cmd("ACL").arg("LOG").query(&mut server.connect()).unwrap();
     assert!(log.is_empty(), "{log:?}");

@@ -17,6 +17,7 @@ mod endpoint;
 mod heard;
 mod network;
 mod once;
+mod overrides;
 mod sentinel;
 mod single;
 mod spend;

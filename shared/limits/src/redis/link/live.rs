@@ -16,6 +16,7 @@ use super::endpoint::Address;
 use super::error::LinkError;
 use super::server::Server;
 use crate::redis::call::Call;
+use crate::redis::keys::Key;
 use crate::redis::script::Script;
 
 /// How often one call may find the script gone: it can be flushed between loading and calling, but not for ever.
@@ -39,6 +40,7 @@ pub(super) struct Live {
 #[derive(Clone, Copy)]
 pub(super) enum Order<'a> {
     Script(&'a Script, &'a Call),
+    Other(&'a Script, &'a [Key], &'a [&'a [u8]]),
     Command(&'a Cmd),
 }
 
@@ -78,7 +80,14 @@ impl Live {
         counters: &Counters,
     ) -> Result<Value, LinkError> {
         match order {
-            Order::Script(script, call) => self.run(script, call, is_asking, deadline, counters).await,
+            Order::Script(script, call) => {
+                let evaluate = evaluate(script, call.keys(), &self.server.run_id, call.args());
+                self.run(script, &evaluate, is_asking, deadline, counters).await
+            }
+            Order::Other(script, keys, args) => {
+                let evaluate = evaluate(script, keys, &self.server.run_id, args.iter().copied());
+                self.run(script, &evaluate, is_asking, deadline, counters).await
+            }
             Order::Command(cmd) => self.ask(cmd, is_asking, deadline).await,
         }
     }
@@ -112,20 +121,19 @@ impl Live {
         answer
     }
 
-    /// Runs the script, which is loaded first where the server says that it does not know it: then nothing was executed.
+    /// Runs a script, which is loaded first where the server says that it does not know it: then nothing was executed.
     async fn run(
         &self,
         script: &Script,
-        call: &Call,
+        evaluate: &Cmd,
         is_asking: bool,
         deadline: Deadline,
         counters: &Counters,
     ) -> Result<Value, LinkError> {
-        let evaluate = evaluate(script, call, &self.server.run_id);
         let mut n_loads = 0;
         loop {
             let loads = self.loads.load(Ordering::Acquire);
-            match self.ask(&evaluate, is_asking, deadline).await {
+            match self.ask(evaluate, is_asking, deadline).await {
                 Err(error) if error.is("NOSCRIPT") && n_loads < MAX_LOADS => {
                     n_loads += 1;
                     self.load_once(script, loads, deadline, counters).await?;
@@ -176,14 +184,14 @@ pub(super) async fn load_first(
     if is_ours { Ok(()) } else { Err(ConnectError::OtherScript) }
 }
 
-fn evaluate(script: &Script, call: &Call, run_id: &str) -> Cmd {
+fn evaluate<'a>(script: &Script, keys: &[Key], run_id: &str, args: impl Iterator<Item = &'a [u8]>) -> Cmd {
     let mut evaluate = cmd("EVALSHA");
-    evaluate.arg(script.sha1()).arg(call.keys().len());
-    for key in call.keys() {
+    evaluate.arg(script.sha1()).arg(keys.len());
+    for key in keys {
         evaluate.arg(key.as_str());
     }
     evaluate.arg(run_id);
-    for arg in call.args() {
+    for arg in args {
         evaluate.arg(arg);
     }
     evaluate

@@ -46,6 +46,7 @@ use self::keeper::{Context, Keeper, Route};
 use self::live::{Deadline, Order};
 use self::sentinel::Sentinels;
 use super::call::Call;
+use super::keys::Key;
 use super::script::Script;
 
 /// How long a call may take unless said otherwise.
@@ -95,6 +96,12 @@ impl Link {
     pub async fn call(&self, call: &Call) -> Result<Value, LinkError> {
         let key = call.keys().first().map(|key| key.as_str().as_bytes());
         self.send(key, Order::Script(&self.0.context.script, call)).await
+    }
+
+    /// Runs another script once at most, which has the server's run id in front of `args`.
+    pub async fn run(&self, script: &Script, keys: &[Key], args: &[&[u8]]) -> Result<Value, LinkError> {
+        let key = keys.first().map(|key| key.as_str().as_bytes());
+        self.send(key, Order::Other(script, keys, args)).await
     }
 
     /// Sends a plain command once at most. In a cluster it goes to whom its first argument, as a key, belongs; without

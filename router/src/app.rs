@@ -22,6 +22,7 @@ use crate::admin::{self, Admin};
 use crate::cells::{Directory, probe_for_ever};
 use crate::data_path::{self, DataPath};
 use crate::limits_metrics::LimitsMetrics;
+use crate::overrides::Overrides;
 use crate::settings::Settings;
 use crate::shared_limits::{RouterLimits, SharingError};
 use crate::sharing_metrics::SharingCollector;
@@ -57,13 +58,14 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct Router {
     snapshots: Arc<ArcSwap<Snapshot>>,
+    overrides: Arc<Overrides>,
     directory: Directory,
     metrics: data_path::Metrics,
     last_reload_error: Arc<Mutex<Option<String>>>,
     drain: Drain,
     settings: Settings,
     workers: Workers,
-    /// The prober.
+    /// The prober, and who follows the store's overrides.
     control: JoinSet<()>,
     /// Admin and probes.
     aside: Aside,
@@ -78,10 +80,12 @@ impl Router {
     /// Where the fleet makes no snapshot, or a thread cannot be had. Nothing runs then.
     pub fn start(fleet: Fleet, settings: Settings, listeners: Listeners) -> Result<Self, StartError> {
         let directory = Directory::default();
-        let RouterLimits { limits, shared } = RouterLimits::start(&fleet, settings.store.as_ref())?;
+        let RouterLimits { limits, shared, overrides } =
+            RouterLimits::start(&fleet, settings.store.as_ref())?;
         let snapshot = Snapshot::build(fleet, &directory)?;
         directory.install(&snapshot.cells);
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
+        let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), overrides));
         let mut registry = Registry::default();
         let metrics = data_path::Metrics::register(&mut registry);
         let census =
@@ -101,6 +105,7 @@ impl Router {
         let workers = listen::deal(listeners.data, n_workers)?.into_iter().map(|listeners| {
             let path = DataPath::new(
                 Arc::clone(&snapshots),
+                Arc::clone(&overrides),
                 limits.clone(),
                 metrics.clone(),
                 census.clone(),
@@ -112,7 +117,15 @@ impl Router {
         let workers = Workers::start("data", workers.collect())?;
         let (mut control, mut aside) = (JoinSet::new(), Aside::default());
         control.spawn(probe_for_ever(directory.clone(), settings.probe_every));
-        let admin = Admin { snapshots: Arc::clone(&snapshots), limits, top, last_reload_error };
+        control.spawn(Arc::clone(&overrides).follow());
+        let admin = Admin {
+            snapshots: Arc::clone(&snapshots),
+            overrides: Arc::clone(&overrides),
+            limits,
+            shared,
+            top,
+            last_reload_error,
+        };
         let last_reload_error = Arc::clone(&admin.last_reload_error);
         if let Some(listener) = listeners.admin {
             aside.serve(listener, admin::routes(admin));
@@ -122,6 +135,7 @@ impl Router {
         }
         Ok(Self {
             snapshots,
+            overrides,
             directory,
             metrics,
             last_reload_error,
@@ -162,6 +176,7 @@ impl Router {
         }
         self.directory.install(&snapshot.cells);
         self.snapshots.store(Arc::new(snapshot));
+        self.overrides.refit();
         Ok(())
     }
 

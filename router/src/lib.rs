@@ -1,7 +1,8 @@
 //! The router: maps each tenant to its shard of cells and forwards its requests to one of them.
 //!
 //! [`Router::start`] takes listeners that the caller has bound, a checked fleet, and settings of this one process.
-//! The journey of a request is in `data_path`; what is known about cells in `cells`; what operators ask in `admin`.
+//! The journey of a request is in `data_path`; what is known about cells in `cells`; what operators ask in `admin`; what they have
+//! changed of a tenant's limits in `overrides`.
 
 mod admin;
 mod app;
@@ -9,6 +10,7 @@ mod cells;
 mod data_path;
 mod limits;
 mod limits_metrics;
+mod overrides;
 mod settings;
 mod shared_limits;
 mod sharing_metrics;

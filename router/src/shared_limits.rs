@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cofferdam_fleet::{Fleet, LimitMode};
 use cofferdam_limits::redis::link::{Endpoint, Link};
-use cofferdam_limits::redis::{self, Mode, RedisStore, Script, Session, SessionError, Sharing};
+use cofferdam_limits::redis::{self, Mode, OverrideBook, RedisStore, Script, Session, SessionError, Sharing};
 use cofferdam_limits::{Clock, Embedded, Limits};
 
 /// A store that routers share.
@@ -33,6 +33,8 @@ pub(crate) struct RouterLimits {
     pub(crate) limits: Limits,
     /// The store that is shared, where there is one.
     pub(crate) shared: Option<Arc<RedisStore>>,
+    /// What it says of tenants whose limits were changed for a while.
+    pub(crate) overrides: Option<OverrideBook>,
 }
 
 impl RouterLimits {
@@ -41,7 +43,7 @@ impl RouterLimits {
         let max_tenants = fleet.limits.max_tenants as usize;
         let Some(SharedStore { endpoint, budget }) = store else {
             let limits = Limits::embedded(Embedded::with_tenants(Clock::monotonic(), max_tenants));
-            return Ok(Self { limits, shared: None });
+            return Ok(Self { limits, shared: None, overrides: None });
         };
         let mode = match fleet.limits.mode {
             LimitMode::Exact => Mode::Exact,
@@ -50,11 +52,12 @@ impl RouterLimits {
         };
         let name = redis::Fleet::parse(fleet.name.as_str())?;
         let routers = fleet.limits.routers.unwrap_or(1);
-        let sharing = Sharing { mode, routers, max_tenants, budget: *budget, ..Sharing::new(name) };
+        let sharing = Sharing { mode, routers, max_tenants, budget: *budget, ..Sharing::new(name.clone()) };
         let session = Session::parse(&format!("{:016x}", rand::random::<u64>()))?;
         tracing::info!(store = %endpoint, %session, routers, "limits are shared");
         let link = Link::open(endpoint.clone(), Script::sync());
+        let overrides = Some(OverrideBook::new(link.clone(), &name, "limits"));
         let store = Arc::new(RedisStore::start(sharing, link, session, Clock::suspending()));
-        Ok(Self { limits: Limits::new(store.clone(), *budget), shared: Some(store) })
+        Ok(Self { limits: Limits::new(store.clone(), *budget), shared: Some(store), overrides })
     }
 }

@@ -1,11 +1,12 @@
-//! `cofferdam limits`: what limits there are, for those who are bound by them.
+//! `cofferdam limits`: what limits there are, for those who are bound by them, and what is changed of them.
 
 mod document;
+mod live;
 mod openapi;
 
 use std::process::ExitCode;
 
-/// Show and publish limits
+/// Show, change and publish limits
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -14,11 +15,17 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    Show(live::Show),
+    Set(live::Set),
+    Clear(live::Clear),
     Openapi(openapi::Args),
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
+        Command::Show(args) => live::show(&args),
+        Command::Set(args) => live::set(&args),
+        Command::Clear(args) => live::clear(&args),
         Command::Openapi(args) => openapi::run(&args),
     }
 }

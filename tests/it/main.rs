@@ -20,6 +20,7 @@ mod http2;
 mod isolation;
 mod limits;
 mod limits_change;
+mod limits_overridden;
 mod limits_published;
 mod limits_routes;
 mod limits_settled;

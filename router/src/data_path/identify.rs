@@ -11,6 +11,7 @@ use http::request::Parts;
 
 use super::limit_fields::Shown;
 use super::reject::{Reason, Rejection};
+use super::view::View;
 use crate::limits::{PlanLimits, RouteLimits};
 use crate::snapshot::Snapshot;
 
@@ -49,11 +50,8 @@ impl<'v> Identified<'v> {
 }
 
 /// Finds the tenant, its plan, and the route.
-pub(super) fn identify<'v>(
-    snapshot: &'v Snapshot,
-    peer: IpAddr,
-    head: &Parts,
-) -> Result<Identified<'v>, Rejection> {
+pub(super) fn identify<'v>(view: &'v View, peer: IpAddr, head: &Parts) -> Result<Identified<'v>, Rejection> {
+    let snapshot = &*view.snapshot;
     let fleet = &snapshot.fleet;
     // One path for both: a backend that resolves `/t/acme/../globex` must not serve what acme was admitted for.
     let path = normal_path(head.uri.path());
@@ -63,7 +61,11 @@ pub(super) fn identify<'v>(
     };
     let at = fleet.routes.classify(&head.method, &path, head.uri.query()).get();
     let (route, on_route) = (&fleet.routes.as_slice()[at], &snapshot.routes[at]);
-    Ok(Identified { tenant, plan: &snapshot.plans[usize::from(plan.0)], route, on_route })
+    let plan = match view.overridden.get(&tenant) {
+        Some(overridden) => &overridden.limits,
+        None => &snapshot.plans[plan.get()],
+    };
+    Ok(Identified { tenant, plan, route, on_route })
 }
 
 /// Takes away what a peer may not say: a tenant header from an address that is not trusted with it.

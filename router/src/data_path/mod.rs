@@ -48,6 +48,7 @@ use self::outgoing::Outgoing;
 use self::reject::{Reason, Rejection};
 use self::release::{Closing, Reply};
 use self::view::{CachedView, View};
+use crate::overrides::Overrides;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use crate::top::Counters;
@@ -76,13 +77,14 @@ impl DataPath {
     /// A data path for one worker, over what all workers share.
     pub(crate) fn new(
         snapshots: Arc<ArcSwap<Snapshot>>,
+        overrides: Arc<Overrides>,
         limits: Limits,
         metrics: Metrics,
         census: Census,
         top: Arc<Counters>,
         settings: &Settings,
     ) -> Self {
-        let view = Arc::new(CachedView::new(snapshots, metrics.clone(), settings.upstream));
+        let view = Arc::new(CachedView::new(snapshots, overrides, metrics.clone(), settings.upstream));
         Self { view, limits, metrics, census, top, body: settings.body }
     }
 
@@ -145,7 +147,7 @@ impl DataPath {
         let call = Call::read(&head, closing.arrived.into())
             .map_err(|error| closing.reject(Rejection::new(Reason::BadRequest, error.to_string())))
             .map_err(Box::new)?;
-        let identified = identify::identify(snapshot, peer.ip(), &head)
+        let identified = identify::identify(view, peer.ip(), &head)
             .map_err(|rejection| closing.reject(rejection))
             .map_err(Box::new)?;
         if published::is_asked(&head, &identified, snapshot) {

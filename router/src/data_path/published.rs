@@ -2,13 +2,14 @@
 //! nothing. A tenant that is named by its path asks behind that.
 
 use bytes::Bytes;
-use cofferdam_fleet::{Bucket, Fleet, Route, SourceKind, normal_path};
+use cofferdam_fleet::{Bucket, Route, SourceKind, normal_path};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response};
 use serde_json::{Map, Value, json};
 
 use super::identify::Identified;
+use super::view::View;
 use crate::snapshot::Snapshot;
 
 const PATH: &str = "/.well-known/cofferdam/limits";
@@ -30,12 +31,14 @@ pub(super) fn is_asked(head: &Parts, identified: &Identified<'_>, snapshot: &Sna
     before.is_empty() || snapshot.fleet.tenant.sources.iter().any(|source| names_tenant(&source.kind))
 }
 
-/// The limits of the tenant's plan, and what routes cost and add.
-pub(super) fn answer(identified: &Identified<'_>, fleet: &Fleet) -> Response<Bytes> {
+/// The limits of the tenant's plan, or what an operator has put in their place, and what routes cost and add.
+pub(super) fn answer(identified: &Identified<'_>, view: &View) -> Response<Bytes> {
+    let fleet = &view.snapshot.fleet;
     let mut limits = Map::new();
     limits.insert("tenant".to_owned(), identified.tenant.as_str().into());
-    if let Some(plan) = fleet.tenant.plan_for(&identified.tenant).and_then(|plan| fleet.plans.get(plan.get()))
-    {
+    let of_plan = || fleet.tenant.plan_for(&identified.tenant).and_then(|plan| fleet.plans.get(plan.get()));
+    let overridden = view.overridden.get(&identified.tenant).map(|overridden| &overridden.plan);
+    if let Some(plan) = overridden.or_else(of_plan) {
         limits.insert("plan".to_owned(), plan.name.as_str().into());
         limits.extend(bucket(&plan.bucket));
         limits.insert("max_in_flight".to_owned(), plan.max_in_flight.into());
@@ -48,7 +51,7 @@ pub(super) fn answer(identified: &Identified<'_>, fleet: &Fleet) -> Response<Byt
     let mut response = Response::new(Bytes::from(Value::Object(limits).to_string()));
     let fields = response.headers_mut();
     fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    // Limits change with the fleet file, and are nobody else's.
+    // Limits change with the fleet file and by operators, and are nobody else's.
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

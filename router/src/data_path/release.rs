@@ -110,7 +110,7 @@ impl Closing<'_> {
 
     /// The answer to a tenant that asks for its own limits: it counts nothing.
     pub(super) fn publish(self, identified: &Identified<'_>, limits: &Limits) -> Response<Reply> {
-        let mut response = published::answer(identified, &self.view.snapshot.fleet)
+        let mut response = published::answer(identified, self.view)
             .map(|bytes| Guarded::new(Payload::from(bytes), InFlight::default()));
         self.show(identified, limits, &mut response);
         response
@@ -311,6 +311,7 @@ mod tests {
     use super::super::view::CachedView;
     use super::*;
     use crate::cells::Directory;
+    use crate::overrides::Overrides;
     use crate::snapshot::Snapshot;
     use crate::top::Top;
 
@@ -323,7 +324,9 @@ mod tests {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let snapshots = Arc::new(ArcSwap::new(snapshot));
-        let view = CachedView::new(snapshots, metrics.clone(), UpstreamLimits::default()).current();
+        let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), None));
+        let view =
+            CachedView::new(snapshots, overrides, metrics.clone(), UpstreamLimits::default()).current();
         let top = &Top::default().worker();
         work(Closing { view: &view, metrics: &metrics, top, arrived: Instant::now(), is_grpc: true });
         let mut text = String::new();

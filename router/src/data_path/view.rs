@@ -1,5 +1,5 @@
 //! One worker's view of a snapshot: the snapshot, its own connections to the cells, and its own counters. It is made
-//! anew when the snapshot was swapped; connections to cells that stayed are kept.
+//! anew when the snapshot was swapped, or a tenant's limits were changed for a while; connections to cells that stayed are kept.
 
 use std::sync::Arc;
 
@@ -8,12 +8,17 @@ use cofferdam_proxy::upstream::{Address, Upstream, UpstreamLimits};
 use parking_lot::Mutex;
 
 use super::metrics::{Metrics, ViewCounters};
+use crate::overrides::{Fitted, Overrides};
 use crate::snapshot::Snapshot;
 
 /// A snapshot as one worker sees it.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) snapshot: Arc<Snapshot>,
+    /// Who has other limits than its plan's for a while.
+    pub(super) overridden: Arc<Fitted>,
+    /// Of `overridden`, at least.
+    generation: u64,
     /// By `CellIndex`.
     pub(super) upstreams: Vec<Upstream>,
     pub(super) counters: ViewCounters,
@@ -23,30 +28,43 @@ pub(super) struct View {
 #[derive(Debug)]
 pub(super) struct CachedView {
     snapshots: Arc<ArcSwap<Snapshot>>,
+    overrides: Arc<Overrides>,
     metrics: Metrics,
     limits: UpstreamLimits,
     view: Mutex<Arc<View>>,
 }
 
 impl CachedView {
-    pub(super) fn new(snapshots: Arc<ArcSwap<Snapshot>>, metrics: Metrics, limits: UpstreamLimits) -> Self {
-        let view = Arc::new(View::new(snapshots.load_full(), None, &metrics, limits));
-        Self { snapshots, metrics, limits, view: Mutex::new(view) }
+    pub(super) fn new(
+        snapshots: Arc<ArcSwap<Snapshot>>,
+        overrides: Arc<Overrides>,
+        metrics: Metrics,
+        limits: UpstreamLimits,
+    ) -> Self {
+        let view = Arc::new(View::new(snapshots.load_full(), &overrides, None, &metrics, limits));
+        Self { snapshots, overrides, metrics, limits, view: Mutex::new(view) }
     }
 
     /// The view of the snapshot that is current now.
     pub(super) fn current(&self) -> Arc<View> {
         let mut view = self.view.lock();
         let snapshot = self.snapshots.load();
-        if !Arc::ptr_eq(&snapshot, &view.snapshot) {
-            *view = Arc::new(View::new(Arc::clone(&snapshot), Some(&view), &self.metrics, self.limits));
+        if !Arc::ptr_eq(&snapshot, &view.snapshot) || view.generation != self.overrides.generation() {
+            let (snapshot, overrides) = (Arc::clone(&snapshot), &self.overrides);
+            *view = Arc::new(View::new(snapshot, overrides, Some(&view), &self.metrics, self.limits));
         }
         Arc::clone(&view)
     }
 }
 
 impl View {
-    fn new(snapshot: Arc<Snapshot>, old: Option<&Self>, metrics: &Metrics, limits: UpstreamLimits) -> Self {
+    fn new(
+        snapshot: Arc<Snapshot>,
+        overrides: &Overrides,
+        old: Option<&Self>,
+        metrics: &Metrics,
+        limits: UpstreamLimits,
+    ) -> Self {
         let kept = |authority: &str| {
             let is_there = |upstream: &&Upstream| *upstream.address() == Address::Tcp(authority.into());
             old.and_then(|old| old.upstreams.iter().find(is_there)).cloned()
@@ -54,6 +72,8 @@ impl View {
         let upstream = |authority: &str| kept(authority).unwrap_or_else(|| Upstream::new(authority, limits));
         let upstreams = snapshot.cells.iter().map(|cell| upstream(&cell.authority)).collect();
         let counters = ViewCounters::new(&snapshot, metrics);
-        Self { snapshot, upstreams, counters }
+        // In this order: what is taken is at least as new as its number.
+        let generation = overrides.generation();
+        Self { snapshot, overridden: overrides.fitted(), generation, upstreams, counters }
     }
 }

@@ -13,10 +13,10 @@ pub(crate) const REFUSE: &str = "refuse";
 const MAX_PLANS: usize = 1024;
 
 /// The largest burst: as many tokens as a rate may have.
-const MAX_BURST: u64 = 1_000_000_000;
+pub const MAX_BURST: u64 = 1_000_000_000;
 
 /// The most requests that a plan or a ceiling may allow in flight.
-const MAX_IN_FLIGHT: u32 = 1_000_000_000;
+pub const MAX_IN_FLIGHT: u32 = 1_000_000_000;
 
 /// A store keeps a bucket's level as a whole number in a double.
 const MAX_LEVEL: u64 = 1 << 53;

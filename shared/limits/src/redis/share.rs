@@ -142,7 +142,7 @@ mod tests {
     fn a_share_of_a_bucket_is_as_slow_as_it_is_small() {
         let policy = BucketPolicy::new("20/s".parse().unwrap(), 100).unwrap();
         let share = Place { rank: 1, of: 4 }.bucket(policy, 1);
-        assert_eq!((share.capacity(), share.rate().tokens(), share.rate().period_us()), (25, 20, 4_000_000));
+        assert_eq!((share.capacity(), share.rate()), (25, "5/s".parse().unwrap()));
         assert_eq!(Place { rank: 1, of: 4 }.bucket(policy, 60).capacity(), 60);
     }
 }

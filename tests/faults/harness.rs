@@ -16,8 +16,6 @@ mod load;
 mod row;
 mod scene;
 
-#[path = "../support/redis/mod.rs"]
-mod redis_server;
 #[allow(dead_code, reason = "the integration tests have their own part of it")]
 #[path = "../support/mod.rs"]
 mod support;

@@ -7,11 +7,11 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::backend::Backend;
-use crate::redis_server::RedisServer;
-use crate::redis_server::cluster::RedisCluster;
 use crate::support::files::alone;
 use crate::support::metrics::scrape;
 use crate::support::processes::{Process, free_port, ready};
+use crate::support::redis::RedisServer;
+use crate::support::redis::cluster::RedisCluster;
 use crate::support::relay::Relay;
 
 /// How many requests of a tenant may be in flight, over both routers.

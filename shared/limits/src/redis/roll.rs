@@ -17,7 +17,8 @@ pub(super) fn call(core: &Arc<Core>) {
     roll.arg(core.terms.session.as_str()).arg(core.terms.ttl_us);
     tokio::spawn(async move {
         if let Ok(Value::Array(names)) = core.link.command(roll).await {
-            core.terms.sharers.saw(names.into_iter().filter_map(name).collect());
+            let (terms, names) = (&core.terms, names.into_iter().filter_map(name).collect());
+            terms.sharers.saw(names, terms.clock.now_us(), terms.ttl_us);
         }
     });
 }

@@ -18,7 +18,15 @@ pub(super) struct Sharers {
     configured: u32,
     own: String,
     // The live sessions that were last seen, this one aside.
-    others: RwLock<Vec<String>>,
+    others: RwLock<Vec<Other>>,
+}
+
+/// Another router's session.
+#[derive(Debug)]
+struct Other {
+    session: String,
+    /// Since when the roll does not name it any more.
+    missing_since_us: Option<u64>,
 }
 
 /// One router's place among those that share a limit.
@@ -33,9 +41,23 @@ impl Sharers {
         Self { configured: configured.max(1), own, others: RwLock::default() }
     }
 
-    /// Takes over the live sessions that the store named.
-    pub(super) fn saw(&self, sessions: Vec<String>) {
-        *self.others.write() = sessions.into_iter().filter(|session| *session != self.own).collect();
+    /// Takes over the live sessions that the store named. Who is missing counts for one more TTL: a store that forgot
+    /// everything names nobody but the first to call, who would take the whole limit for its share.
+    pub(super) fn saw(&self, sessions: Vec<String>, now_us: u64, ttl_us: u64) {
+        let mut others = self.others.write();
+        others.retain_mut(|other| {
+            if sessions.contains(&other.session) {
+                other.missing_since_us = None;
+                return true;
+            }
+            let since_us = *other.missing_since_us.get_or_insert(now_us);
+            now_us.saturating_sub(since_us) < ttl_us
+        });
+        for session in sessions {
+            if session != self.own && !others.iter().any(|other| other.session == session) {
+                others.push(Other { session, missing_since_us: None });
+            }
+        }
     }
 
     /// How many share.
@@ -55,7 +77,7 @@ impl Sharers {
         };
         let own = weight(&self.own);
         let others = self.others.read();
-        let before = others.iter().filter(|session| weight(session) < own).count() as u32;
+        let before = others.iter().filter(|other| weight(&other.session) < own).count() as u32;
         let of = (others.len() as u32 + 1).max(self.configured);
         // Of those that were never seen nobody knows the rank: this one is spread over what is left by its hash.
         let unseen = of - (others.len() as u32 + 1);
@@ -113,7 +135,7 @@ mod tests {
         let all: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let one = |own: &String| {
             let sharers = Sharers::new(configured, own.clone());
-            sharers.saw(all.clone());
+            sharers.saw(all.clone(), 0, 6);
             sharers
         };
         all.iter().map(one).collect()
@@ -136,6 +158,20 @@ mod tests {
         let alone = Sharers::new(4, "one".to_owned());
         assert_eq!((alone.count(), alone.place(None).of), (4, 4));
         assert_eq!(alone.place(None).share(100), 25);
+    }
+
+    #[test]
+    fn whom_the_roll_names_no_more_counts_for_one_more_ttl() {
+        let all = sharers(1, &["one", "two", "three"]);
+        let saw = |names: &[&str], now_us| {
+            all[0].saw(names.iter().map(|&name| name.to_owned()).collect(), now_us, 6);
+            all[0].count()
+        };
+        // The store was away for long and has forgotten everything: this one is the first to call.
+        assert_eq!(saw(&["one"], 100), 3);
+        assert_eq!(saw(&["one", "two"], 105), 3);
+        assert_eq!(saw(&["one", "two"], 106), 2);
+        assert_eq!(saw(&["one", "two", "three"], 107), 3);
     }
 
     #[test]

@@ -243,3 +243,45 @@ fn a_tenant_that_comes_once_costs_two_calls() {
     // The roll is called once a second, which is in here as well.
     assert!((2..=5).contains(&calls), "{calls} calls");
 }
+
+/// The time goes on by 100 ms; both take what they may.
+fn go_on(held: &HeldServer, routers: &[Router; 2], plan: &Levels, in_use: &mut [Vec<Permit>; 2]) -> usize {
+    held.set_us(held.clock.now_us() + 100_000);
+    std::thread::sleep(Duration::from_millis(5));
+    for (router, in_use) in routers.iter().zip(&mut *in_use) {
+        in_use.extend(std::iter::from_fn(|| router.admit(1, plan).ok()).take(20));
+    }
+    in_use[0].len() + in_use[1].len()
+}
+
+#[test]
+fn after_a_wipe_two_routers_use_one_share_above_the_limit_at_most_and_then_none() {
+    for mode in [Mode::Exact, Mode::Lease, Mode::Auto] {
+        let (held, a, b) = pair(mode);
+        let (routers, plan) = ([a, b], levels(&[capped(Level::Tenant, 6)]));
+        eventually("both have seen each other", || {
+            held.set_us(held.clock.now_us() + 100_000);
+            routers.iter().all(|router| router.store.sharing().sessions == 2)
+        });
+        let mut in_use = [Vec::new(), Vec::new()];
+        assert!(go_on(&held, &routers, &plan, &mut in_use) <= 6, "{mode:?}");
+        held.wipe();
+        for _ in 0..40 {
+            let n = go_on(&held, &routers, &plan, &mut in_use);
+            assert!(n <= 9, "{mode:?}: {n} in use of 6");
+        }
+        // No call for longer than a loan, but not for as long as the server learns.
+        held.set_us(held.clock.now_us() + 1_900_000);
+        for _ in 0..60 {
+            let n = go_on(&held, &routers, &plan, &mut in_use);
+            assert!(n <= 9, "{mode:?}: {n} in use of 6");
+        }
+        for in_use in &mut in_use {
+            in_use.drain(..).for_each(|permit| permit.release(Outcome::Success));
+        }
+        for _ in 0..40 {
+            let n = go_on(&held, &routers, &plan, &mut in_use);
+            assert!(n <= 6, "{mode:?}: {n} in use of 6");
+        }
+    }
+}

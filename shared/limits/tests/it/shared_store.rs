@@ -70,6 +70,14 @@ impl HeldServer {
         self.clock.set_us(now_us);
     }
 
+    /// The server forgets everything but the time.
+    pub(crate) fn wipe(&self) {
+        let mut commands = ::redis::pipe();
+        commands.atomic().cmd("FLUSHALL").ignore();
+        commands.cmd("SET").arg("clock").arg(self.clock.now_us()).ignore();
+        commands.exec(&mut self.connection.lock()).unwrap();
+    }
+
     fn begin_epochs(&self) {
         let mut connection = self.connection.lock();
         let info: String = cmd("INFO").arg("server").query(&mut connection).unwrap();

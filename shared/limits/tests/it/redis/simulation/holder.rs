@@ -41,9 +41,14 @@ impl Holder {
         self.cap
     }
 
-    /// Whether it admits nothing but by an answer that a server gave which had learned since `at`.
-    pub(super) fn knows_since(&self, at: i128, now: i128) -> bool {
-        now >= self.deadline || self.known_at.is_some_and(|known_at| known_at > at)
+    /// What it uses by right, or may use without another answer.
+    pub(super) fn may_use(&self) -> u32 {
+        self.cap.max(self.by_right)
+    }
+
+    /// Whether a server that had learned has answered it since `at`.
+    pub(super) fn knows_since(&self, at: i128) -> bool {
+        self.known_at.is_some_and(|known_at| known_at > at)
     }
 }
 

@@ -33,9 +33,18 @@ impl Sharers {
         Self { configured: configured.max(1), own, others: RwLock::default() }
     }
 
-    /// Takes over the live sessions that the store named.
-    pub(super) fn saw(&self, sessions: Vec<String>) {
-        *self.others.write() = sessions.into_iter().filter(|session| *session != self.own).collect();
+    /// Takes over the live sessions that the store named. While it has yet to hear of some, because it lost what it knew,
+    /// nobody who was there before is taken for gone: else whoever calls first would take all for its share.
+    pub(super) fn saw(&self, sessions: Vec<String>, is_learning: bool) {
+        let mut others = self.others.write();
+        if !is_learning {
+            others.clear();
+        }
+        for session in sessions {
+            if session != self.own && !others.contains(&session) {
+                others.push(session);
+            }
+        }
     }
 
     /// How many share.
@@ -113,7 +122,7 @@ mod tests {
         let all: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let one = |own: &String| {
             let sharers = Sharers::new(configured, own.clone());
-            sharers.saw(all.clone());
+            sharers.saw(all.clone(), false);
             sharers
         };
         all.iter().map(one).collect()
@@ -129,6 +138,19 @@ mod tests {
                 assert_eq!(sum, limit);
             }
         }
+    }
+
+    #[test]
+    fn nobody_is_taken_for_gone_while_the_store_learns_who_is_there() {
+        let sharers = Sharers::new(1, "one".to_owned());
+        let all = || vec!["one".to_owned(), "two".to_owned()];
+        sharers.saw(all(), false);
+        sharers.saw(vec!["one".to_owned()], true);
+        assert_eq!((sharers.count(), sharers.place(None).share(100)), (2, 50));
+        sharers.saw(vec!["three".to_owned()], true);
+        assert_eq!(sharers.count(), 3);
+        sharers.saw(all(), false);
+        assert_eq!(sharers.count(), 2);
     }
 
     #[test]

@@ -1,15 +1,18 @@
 //! `cofferdam router`: flags, sockets and signals around the router crate.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::Duration;
 
+use anyhow::Context;
 use cofferdam_fleet::{Fleet, Loaded};
 use cofferdam_proxy::handover::Named;
 use cofferdam_proxy::workers;
-use cofferdam_router::{Endpoint, Listeners, Router, Settings, SharedStore};
+use cofferdam_router::{Endpoint, EndpointError, Listeners, Router, Settings, SharedStore};
 
 use crate::process::{self, ProcessArgs, Signals, Told};
 use crate::sockets::{self, ClientArgs, SocketArgs, Wanted};
@@ -48,7 +51,7 @@ pub(crate) struct Args {
     /// The Redis that holds the fleet's limits: redis://, rediss://, redis+unix://, redis-sentinel:// or redis-cluster://;
     /// without one each router has limits of its own
     #[arg(long, env = "COFFERDAM_STORE", hide_env_values = true)]
-    store: Option<Endpoint>,
+    store: Option<StoreUrl>,
 
     /// How long a request waits for the store before this router's share decides
     #[arg(long, env = "COFFERDAM_STORE_BUDGET", default_value = "5ms", value_parser = humantime::parse_duration)]
@@ -64,13 +67,33 @@ pub(crate) struct Args {
     process: ProcessArgs,
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let loaded = Fleet::load(&args.fleet)?;
-    let passed = sockets::passed()?;
-    args.process.run(|signals| serve(&args, loaded, passed, signals))
+/// Where the store is, or why the URL names none. That is told by this command and not by the parser of the command line,
+/// which would show the URL, and with it a password.
+#[derive(Debug, Clone)]
+struct StoreUrl(Result<Endpoint, EndpointError>);
+
+impl FromStr for StoreUrl {
+    type Err = Infallible;
+
+    fn from_str(url: &str) -> Result<Self, Infallible> {
+        Ok(Self(url.parse()))
+    }
 }
 
-async fn serve(args: &Args, loaded: Loaded, passed: Vec<Named>, mut signals: Signals) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let endpoint = args.store.clone().map(|url| url.0).transpose().context("--store names no store")?;
+    let loaded = Fleet::load(&args.fleet)?;
+    let passed = sockets::passed()?;
+    args.process.run(|signals| serve(&args, endpoint, loaded, passed, signals))
+}
+
+async fn serve(
+    args: &Args,
+    endpoint: Option<Endpoint>,
+    loaded: Loaded,
+    passed: Vec<Named>,
+    mut signals: Signals,
+) -> anyhow::Result<()> {
     process::warn(&loaded, &args.fleet);
     let fleet = loaded.fleet;
     let n_workers = args.workers.map_or_else(workers::default_count, usize::from);
@@ -86,7 +109,7 @@ async fn serve(args: &Args, loaded: Loaded, passed: Vec<Named>, mut signals: Sig
         body: args.clients.body(),
         drain_grace: args.drain_grace,
         drain_deadline: args.drain_deadline,
-        store: args.store.clone().map(|endpoint| SharedStore { endpoint, budget: args.store_budget }),
+        store: endpoint.map(|endpoint| SharedStore { endpoint, budget: args.store_budget }),
         ..Settings::default()
     };
     let (name, revision) = (fleet.name.clone(), fleet.revision);

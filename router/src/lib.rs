@@ -17,7 +17,7 @@ mod sharing_metrics;
 mod snapshot;
 mod top;
 
-pub use cofferdam_limits::redis::link::Endpoint;
+pub use cofferdam_limits::redis::link::{Endpoint, EndpointError};
 
 pub use app::{Listeners, Router, StartError};
 pub use settings::Settings;

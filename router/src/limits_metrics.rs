@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use cofferdam_limits::Limits;
+use cofferdam_limits::{Limits, WAIT_BOUNDS_US, Waits};
 use cofferdam_model::{Level, Limited};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
@@ -68,7 +69,8 @@ impl Collector for LimitsMetrics {
             |level, by| metrics.refused(level, by),
         )?;
         let help = "Requests that the limits would have refused, and let pass as shadows";
-        by_limit(&mut encoder, "cofferdam_limits_shadowed", help, |level, by| metrics.shadowed(level, by))
+        by_limit(&mut encoder, "cofferdam_limits_shadowed", help, |level, by| metrics.shadowed(level, by))?;
+        encode_waits(&mut encoder, &metrics.waits)
     }
 }
 
@@ -88,4 +90,14 @@ fn by_limit(
         }
     }
     Ok(())
+}
+
+/// How long requests waited for a store that had to be asked.
+fn encode_waits(encoder: &mut DescriptorEncoder<'_>, waits: &Waits) -> fmt::Result {
+    let (name, help) =
+        ("cofferdam_limits_store_wait_seconds", "How long requests waited for the limit store");
+    let bounds = WAIT_BOUNDS_US.iter().map(|us| *us as f64 / 1e6).chain([f64::MAX]);
+    let buckets: Vec<_> = bounds.zip(waits.buckets).collect();
+    let mut histogram = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    histogram.encode_histogram::<NoLabelSet>(waits.sum.as_secs_f64(), waits.count(), &buckets, None)
 }

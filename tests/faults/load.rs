@@ -32,18 +32,29 @@ pub(crate) struct Outcome {
 pub(crate) struct Load {
     streams: JoinSet<()>,
     outcomes: Arc<Mutex<Vec<Outcome>>>,
+    silent: Silent,
 }
+
+/// Who sends nothing for a while: a tenant and a router.
+type Silent = Arc<Mutex<Option<(&'static str, usize)>>>;
 
 impl Load {
     /// So many requests a second of each tenant to each router.
     pub(crate) fn start(routers: &[SocketAddr], rates: &[(&'static str, u32)]) -> Self {
         let (mut streams, outcomes) = (JoinSet::new(), Arc::<Mutex<Vec<Outcome>>>::default());
+        let silent = Silent::default();
         for (router, address) in routers.iter().enumerate() {
             for (tenant, rate) in rates {
-                streams.spawn(stream(router, *address, tenant, *rate, Arc::clone(&outcomes)));
+                let (outcomes, silent) = (Arc::clone(&outcomes), Arc::clone(&silent));
+                streams.spawn(stream((router, *address), tenant, *rate, outcomes, silent));
             }
         }
-        Self { streams, outcomes }
+        Self { streams, outcomes, silent }
+    }
+
+    /// Has `who` send nothing until another one is named.
+    pub(crate) fn silence(&self, who: Option<(&'static str, usize)>) {
+        *self.silent.lock().unwrap() = who;
     }
 
     /// Stops it, and hands back what became of everything that is not on its way.
@@ -54,11 +65,11 @@ impl Load {
 }
 
 async fn stream(
-    router: usize,
-    address: SocketAddr,
+    (router, address): (usize, SocketAddr),
     tenant: &'static str,
     rate: u32,
     outcomes: Arc<Mutex<Vec<Outcome>>>,
+    silent: Silent,
 ) {
     let clients: Clients = Client::builder(TokioExecutor::new()).build_http();
     let mut ticks = interval(Duration::from_secs(1) / rate);
@@ -66,6 +77,9 @@ async fn stream(
     let mut requests = JoinSet::new();
     loop {
         ticks.tick().await;
+        if *silent.lock().unwrap() == Some((tenant, router)) {
+            continue;
+        }
         let (clients, outcomes) = (clients.clone(), Arc::clone(&outcomes));
         requests.spawn(async move {
             let sent = Instant::now();

@@ -12,6 +12,8 @@ use crate::support::raw::{self, post};
 use crate::support::scripted::{Scripted, ok};
 use crate::support::within;
 
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/examples/fleet.yaml");
+
 #[tokio::test]
 async fn the_bound_on_bodies_is_each_processes_own_flag() {
     let backend = Scripted::named("backend").await;
@@ -43,6 +45,24 @@ fn a_bound_of_nothing_is_refused() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains(&format!("invalid value '{value}' for '{flag}")), "{said}");
+    }
+}
+
+#[test]
+fn a_url_that_names_no_store_is_refused_and_its_password_not_shown() {
+    for url in [
+        "redis://user:hunter2@host:port",
+        "redis://:hunter2",
+        "http://user:hunter2@host",
+        "user:hunter2@host",
+        "redis://user:hunter2@host/?hunter2=1",
+        "redis://user:hunter2@host/hunter2",
+        "redis://user:hunter2@a,b",
+    ] {
+        let output = run(&["router", "--fleet", EXAMPLE, "--store", url]);
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(!output.status.success() && said.contains("--store names no store"), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
     }
 }
 

@@ -99,7 +99,10 @@ impl Limits {
         let demand = demand.owned();
         PendingAdmission(Box::pin(async move {
             let counters = &engine.counters;
-            match tokio::time::timeout(engine.budget, asking).await {
+            let begun = tokio::time::Instant::now();
+            let answer = tokio::time::timeout(engine.budget, asking).await;
+            counters.waits.add(begun.elapsed());
+            match answer {
                 Ok(Ok(Decision::Admitted(grant))) => {
                     counters.passed(grant.shadowed());
                     return Ok(Permit::new(grant));

@@ -36,6 +36,7 @@ pub mod redis;
 mod refusal;
 mod standing;
 mod store;
+mod waits;
 
 pub use clock::{Clock, ManualClock};
 pub use demand::{Demand, OwnedDemand, RouteKey};
@@ -50,3 +51,4 @@ pub use policy::{
 pub use refusal::{Refusal, Wait};
 pub use standing::{Beside, BucketStanding, Standing, WindowStanding};
 pub use store::{Answer, Asking, Decision, LimitStore, StoreError};
+pub use waits::{WAIT_BOUNDS_US, Waits};

@@ -6,6 +6,7 @@ use cofferdam_model::{Level, Limited};
 
 use crate::Refusal;
 use crate::permit::Shadowed;
+use crate::waits::{WaitCounters, Waits};
 
 const N_LEVELS: usize = Level::ALL.len();
 const N_LIMITED: usize = Limited::ALL.len();
@@ -21,6 +22,8 @@ pub struct Metrics {
     pub store_errors: u64,
     /// Questions that had no answer within the budget.
     pub store_timeouts: u64,
+    /// How long demands waited for the store, whatever decided them in the end.
+    pub waits: Waits,
     /// The store's own.
     pub store: StoreMetrics,
 }
@@ -64,6 +67,7 @@ pub(crate) struct Counters {
     pub(crate) fallback_admitted: Counter,
     pub(crate) store_errors: Counter,
     pub(crate) store_timeouts: Counter,
+    pub(crate) waits: WaitCounters,
 }
 
 /// A number that only grows. It orders nothing.
@@ -114,6 +118,7 @@ impl Counters {
             fallback_admitted: self.fallback_admitted.get(),
             store_errors: self.store_errors.get(),
             store_timeouts: self.store_timeouts.get(),
+            waits: self.waits.snapshot(),
             store,
         }
     }

@@ -71,15 +71,19 @@ pub(super) fn apply(exchange: Exchange, terms: &Terms, learning: bool, replies: 
     settle_desk(&subject, now_us)
 }
 
-/// The answer never came, or says that it was not for this state: the next call heals what it may have changed.
-pub(super) fn lose(exchange: Exchange, terms: &Terms) -> bool {
+/// The answer never came, or says that it was not for this state: the next call heals what it may have changed. What the store
+/// cannot have heard (it `was_sent` nothing) is told again; what it may have heard is not, since it would count twice.
+pub(super) fn lose(exchange: Exchange, terms: &Terms, was_sent: bool) -> bool {
     let Exchange { subject, parts, wants, .. } = exchange;
     // Dropping the senders tells those who wait.
     drop(wants);
-    subject.permit_ledger.lock().has_account = true;
     for part in &parts {
-        if let Of::Tokens { meter, .. } = &part.of {
-            meter.of(&subject).ledger.lock().heard();
+        match &part.of {
+            Of::Permits { .. } => subject.permit_ledger.lock().has_account = true,
+            Of::Tokens { meter, measure, .. } => {
+                let is_loan = !terms.is_exact(measure);
+                meter.of(&subject).ledger.lock().unheard(was_sent, is_loan);
+            }
         }
     }
     settle_desk(&subject, terms.clock.now_us())

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(super) struct Health {
     is_away: AtomicBool,
     n_opened: AtomicU64,
+    n_closed: AtomicU64,
 }
 
 impl Health {
@@ -24,9 +25,16 @@ impl Health {
         }
     }
 
-    /// An answer was in time; `true` where that ends a failure.
-    pub(super) fn answered(&self) -> bool {
-        self.is_away.load(Ordering::Relaxed) && self.is_away.swap(false, Ordering::Relaxed)
+    /// An answer was in time.
+    pub(super) fn answered(&self) {
+        if self.is_away.load(Ordering::Relaxed) && self.is_away.swap(false, Ordering::Relaxed) {
+            self.n_closed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How often the store has come back so far.
+    pub(super) fn n_closed(&self) -> u64 {
+        self.n_closed.load(Ordering::Relaxed)
     }
 
     /// How often the store has been given up so far.

@@ -91,7 +91,12 @@ impl Fleet {
 
     /// The roll of the fleet's sessions.
     pub fn roll(&self) -> Key {
-        self.key("roll", format_args!("s"))
+        self.key("roll", format_args!("p"))
+    }
+
+    /// The epoch of the roll's slot.
+    pub fn roll_epoch(&self) -> Key {
+        self.key("roll", format_args!("e"))
     }
 
     /// What is overridden of one kind, and its version.

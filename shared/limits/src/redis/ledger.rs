@@ -94,6 +94,16 @@ impl TokenLedger {
         self.telling = 0;
     }
 
+    /// The store has not answered: what was on its way is lost where it `was_sent`, and still to be told where it was not. Of
+    /// a loan it has an account in any case.
+    pub(super) fn unheard(&mut self, was_sent: bool, is_loan: bool) {
+        let telling = std::mem::take(&mut self.telling);
+        if !was_sent {
+            self.extra += telling;
+        }
+        self.has_account |= is_loan;
+    }
+
     /// What was spent beside the loan, and the store was not told of, where each request asks; below zero, what comes back.
     pub(super) fn untold(&self) -> i64 {
         self.extra + self.telling
@@ -184,6 +194,20 @@ mod tests {
         assert_eq!(ledger.spent(0), 6, "what went back was not spent");
         ledger.settle(3);
         assert_eq!(ledger.spent(0), 9);
+    }
+
+    #[test]
+    fn what_the_store_cannot_have_heard_is_told_again_and_what_it_may_have_is_not() {
+        for (was_sent, told_again) in [(true, 0), (false, 3)] {
+            let mut ledger = ledger();
+            ledger.settle(3);
+            assert_eq!((ledger.take_extra(), ledger.untold()), (3, 3));
+            ledger.unheard(was_sent, false);
+            assert_eq!((ledger.take_extra(), ledger.has_account), (told_again, false));
+            // What came back to a loan may not have reached the store, which then has an account still.
+            ledger.unheard(was_sent, true);
+            assert!(ledger.has_account);
+        }
     }
 
     #[test]

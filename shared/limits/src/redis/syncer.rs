@@ -33,6 +33,8 @@ const MAX_SUBJECTS: usize = 64;
 const MAX_PROBES: usize = 4;
 /// Calls on their way while it is well. More would only wait in line at the store, and make each other late.
 const MAX_CALLS: usize = 256;
+/// Subjects that are called for at each look while the store is away.
+const MAX_WHILE_AWAY: usize = 1024;
 
 /// The task, and what it works with.
 pub(super) struct Syncer {
@@ -43,6 +45,8 @@ pub(super) struct Syncer {
     n_looks: u64,
     /// Connections to the store that were made so far.
     connections: u64,
+    /// Times that the store came back so far.
+    n_returns: u64,
     calls: FuturesUnordered<Calling>,
     settling: Vec<oneshot::Sender<()>>,
 }
@@ -53,17 +57,22 @@ type Calling = Pin<Box<dyn Future<Output = Returned> + Send>>;
 struct Returned {
     exchanges: Vec<Exchange>,
     replies: Option<Replies>,
+    /// Whether the store may have heard it.
+    was_sent: bool,
 }
 
 impl Syncer {
     pub(super) fn new(core: Arc<Core>, queued: Queued<Subject>) -> Self {
+        // The ceiling is never forgotten.
         let watched = vec![Arc::clone(&core.ceiling)];
+        core.ceiling.desk.lock().is_watched = true;
         Self {
             core,
             queued,
             watched,
             n_looks: 0,
             connections: 0,
+            n_returns: 0,
             calls: FuturesUnordered::new(),
             settling: Vec::new(),
         }
@@ -76,13 +85,15 @@ impl Syncer {
         loop {
             tokio::select! {
                 biased;
+                // First, and seldom: whatever else comes without end, loans have to be renewed.
+                _ = looks.tick() => self.look(),
                 Some(returned) = self.calls.next() => self.take_over(returned),
                 item = self.queued.next(), if self.calls.len() < MAX_CALLS => match item {
                     Some(item) => self.serve(item),
                     None => return,
                 },
-                _ = looks.tick() => self.look(),
             }
+            self.register();
             self.settle();
         }
     }
@@ -113,7 +124,8 @@ impl Syncer {
             // It may be another server, or one that lost everything.
             begin::call(&self.core);
         }
-        if self.n_looks % ROLL_EVERY == 1 {
+        // Where nobody has anything to say, the roll is what tells that the store is back.
+        if self.n_looks % ROLL_EVERY == 1 || self.core.health.is_away() {
             roll::call(&self.core);
         }
         let now_us = self.core.terms.clock.now_us();
@@ -127,7 +139,21 @@ impl Syncer {
             // Whoever is still held by a request is looked at again.
             Due::Never => !self.core.table.forget(subject),
         });
+        if self.core.health.is_away() {
+            // All are registered once it is back: until then a few suffice.
+            batch.truncate(MAX_WHILE_AWAY);
+        }
         self.call(batch);
+    }
+
+    /// Once the store is back, whatever was admitted meanwhile is registered, and nothing is made up for. Those who have nothing
+    /// to say wait for their turn: all of them at once would be late again.
+    fn register(&mut self) {
+        let n_returns = self.core.health.n_closed();
+        if std::mem::replace(&mut self.n_returns, n_returns) != n_returns {
+            tracing::info!("the limit store answers again");
+            self.look();
+        }
     }
 
     /// Tells those who wait for it that everything was said and heard, if that is so.
@@ -176,21 +202,24 @@ impl Syncer {
         let link = self.core.link.clone();
         let call = builder.build();
         self.calls.push(Box::pin(async move {
-            let replies = match &call {
-                Ok(call) => link.call(call).await.ok().and_then(|value| call.read(&value).ok()),
+            let (replies, was_sent) = match &call {
+                Ok(call) => match link.call(call).await {
+                    Ok(value) => (call.read(&value).ok(), true),
+                    Err(error) => (None, !error.changed_nothing()),
+                },
                 Err(error) => {
                     tracing::error!(%error, "a call to the limit store could not be put together");
-                    None
+                    (None, false)
                 }
             };
-            Returned { exchanges, replies }
+            Returned { exchanges, replies, was_sent }
         }));
     }
 
     fn take_over(&mut self, returned: Returned) {
-        let Returned { exchanges, replies } = returned;
+        let Returned { exchanges, replies, was_sent } = returned;
         let terms = &self.core.terms;
-        let (mut again, mut is_back) = (Vec::new(), false);
+        let (mut again, mut is_slow) = (Vec::new(), false);
         match replies {
             Some(Replies { learning, ops, .. }) => {
                 let mut ops = ops.as_slice();
@@ -202,24 +231,24 @@ impl Syncer {
                     if apply::apply(exchange, terms, learning, own) {
                         again.push(subject);
                     }
-                    if !late && self.core.health.answered() {
-                        tracing::info!("the limit store answers again");
-                        is_back = true;
+                    if !late {
+                        self.core.health.answered();
+                    } else if self.core.health.is_away() {
+                        // It is there after all: whether it is in time again need not wait for the next look.
+                        is_slow = true;
                     }
                 }
             }
             None => {
                 self.core.lost();
                 for exchange in exchanges {
-                    apply::lose(exchange, terms);
+                    apply::lose(exchange, terms, was_sent);
                 }
             }
         }
-        self.call(again);
-        if is_back {
-            // Whatever was admitted meanwhile is registered, and nothing is made up for. Those who have nothing to say wait for
-            // their turn: all of them at once would be late again.
-            self.look();
+        if is_slow {
+            roll::call(&self.core);
         }
+        self.call(again);
     }
 }

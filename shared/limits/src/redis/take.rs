@@ -62,6 +62,10 @@ impl Taker<'_> {
                 needs.add(policy.level);
             }
         }
+        if !needs.any() && self.terms.may_have_ended_since(self.now_us) {
+            // This process was stopped in between: what it took may be somebody else's by now.
+            demand.levels.as_slice().iter().for_each(|policy| needs.add(policy.level));
+        }
         if needs.any() {
             grant.clear();
             return Err(Short::Ask(needs));
@@ -356,5 +360,35 @@ impl Meter {
         // How much of it was spent before this window began is not known here: by its end, all of it slides out.
         let until_one_more = Duration::from_secs(if used == 0 { 0 } else { policy.window_s().into() });
         WindowStanding { policy, used, until_one_more }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cofferdam_model::{Alphabet, TenantId};
+
+    use super::super::op::Session;
+    use super::super::queue::queue;
+    use super::super::terms::DEFAULT_TTL;
+    use super::*;
+    use crate::{Levels, ManualClock};
+
+    #[test]
+    fn who_slept_while_it_took_takes_nothing_of_a_loan_that_may_have_ended() {
+        let (clock, (calls, _queued)) = (ManualClock::at(1_000_000), queue());
+        let session = Session::parse("sessiona").unwrap();
+        let budget = crate::DEFAULT_BUDGET;
+        let terms = Terms::new(session, DEFAULT_TTL, budget, Mode::Lease, 1, clock.clone().into());
+        let id = TenantId::parse(b"acme", &Alphabet::default()).unwrap();
+        let [tenant, ceiling] = [Some(id), None].map(|id| Subject::new(id, calls.clone()));
+        let plan = LevelPolicy { max_in_flight: Some(9), ..LevelPolicy::unlimited(Level::Tenant) };
+        let (levels, now_us) = (Levels::new(&[plan]).unwrap(), clock.now_us());
+        let demand = Demand::new(&id, 1, &levels);
+        tenant.permits.renew(9, terms.ends_us(now_us));
+        let taker = Taker { terms: &terms, tenant: &tenant, ceiling: &ceiling, now_us, is_told: false };
+        assert!(taker.take(&demand, &mut Grant::new()).is_ok());
+        clock.advance(DEFAULT_TTL);
+        assert!(matches!(taker.take(&demand, &mut Grant::new()), Err(Short::Ask(_))));
+        assert_eq!(tenant.permits.read().used, 0, "what was taken went back");
     }
 }

@@ -75,7 +75,18 @@ impl Terms {
     /// Until when a loan counts that was asked for at `sent_us`: a twentieth before the store's own end, which is counted
     /// from its receipt.
     pub(super) fn ends_us(&self, sent_us: u64) -> u64 {
-        sent_us + self.ttl_us - self.ttl_us / 20
+        sent_us + self.ttl_us - self.margin_us()
+    }
+
+    /// How much sooner than the store this process takes a loan for ended.
+    fn margin_us(&self) -> u64 {
+        self.ttl_us / 20
+    }
+
+    /// Whether a loan that had not ended at `now_us` may have ended in the store by now.
+    #[inline]
+    pub(super) fn may_have_ended_since(&self, now_us: u64) -> bool {
+        self.clock.now_us().saturating_sub(now_us) >= self.margin_us()
     }
 
     /// When the store is to hear of a loan again.

@@ -11,6 +11,7 @@ mod redis;
 mod redis_container;
 #[path = "../../../../tests/support/redis/mod.rs"]
 mod redis_server;
+mod shared;
 mod shared_store;
 mod slow_path;
 mod stores;

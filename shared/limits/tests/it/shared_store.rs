@@ -60,7 +60,7 @@ impl HeldServer {
         let link = Link::open(self.server.url().parse().unwrap(), script);
         connected(link.clone());
         let budget = Duration::from_secs(600);
-        let sharing = Sharing { mode, budget, ..Sharing::new(fleet()) };
+        let sharing = Sharing { mode, budget, routers: 2, ..Sharing::new(fleet()) };
         let session = Session::parse(name).unwrap();
         Arc::new(RedisStore::start(sharing, link, session, self.clock.clone().into()))
     }

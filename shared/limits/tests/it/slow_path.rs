@@ -80,6 +80,9 @@ fn no_answer_within_the_budget_is_decided_without_the_store() {
     });
     let metrics = limits.metrics();
     assert_eq!((metrics.store_timeouts, metrics.store_errors, metrics.fallback_admitted), (2, 0, 1));
+    // Who fell back has waited as well: twice for 5 ms, or up to the timer's next millisecond.
+    assert_eq!(metrics.waits.count(), 2);
+    assert!((10..=12).contains(&metrics.waits.sum.as_millis()), "{:?}", metrics.waits.sum);
 }
 
 #[test]

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use cofferdam_limits::redis::link::{ACL_RULE, Link, LinkError, Policy};
 
-use cofferdam_limits::redis::{Call, CallBuilder, Change, Fleet, Op, OverrideBook, Permits, Report, Session};
+use cofferdam_limits::Clock;
+use cofferdam_limits::redis::{
+    Call, CallBuilder, Change, Fleet, Op, OverrideBook, Permits, RedisStore, Report, Session, Sharing,
+};
 use cofferdam_model::{Alphabet, TenantId};
 
 use crate::heard::Heard;
@@ -108,6 +111,14 @@ async fn a_user_with_the_documented_rule_may_do_all_that_is_needed() {
         }
         assert!(book.version().await.unwrap().is_some() && book.all().await.unwrap().is_empty());
     }
+    let share = async |name| {
+        let link = connected(&url("redis", &server)).await;
+        let (sharing, session) = (Sharing::new(Fleet::parse("f").unwrap()), Session::parse(name).unwrap());
+        RedisStore::start(sharing, link, session, Clock::suspending())
+    };
+    let stores = [share("sessiona").await, share("sessionb").await];
+    let sees_both = async || stores.iter().all(|store| store.sharing().sessions == 2);
+    eventually("both are on the roll", sees_both).await;
     let log: Vec<::redis::Value> = ::redis::cmd("ACL").arg("LOG").query(&mut server.connect()).unwrap();
     assert!(log.is_empty(), "{log:?}");
 }

@@ -76,8 +76,9 @@ impl FromStr for Endpoint {
     type Err = EndpointError;
 
     fn from_str(url: &str) -> Result<Self, EndpointError> {
-        // A password with a character that was not encoded may be taken for a host or an option.
-        parse(url).map_err(|error| if url.contains('@') { error.without_values() } else { error })
+        // A password with a character that was not encoded, or with no host behind it, may be taken for a host or an option.
+        let may_have_password = url.contains('@') || url.contains("://:");
+        parse(url).map_err(|error| if may_have_password { error.without_values() } else { error })
     }
 }
 

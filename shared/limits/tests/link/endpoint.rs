@@ -32,9 +32,11 @@ fn what_is_no_url_of_a_store_is_refused_for_what_is_wrong_with_it() {
     for url in ["", "localhost:6379", "http://localhost", "redis:/localhost"] {
         assert_eq!(refused(url), EndpointError::Scheme, "{url}");
     }
-    for host in ["", ":6379", "host:", "host:0", "host:65536", "a:b:c", "[::1", "[::1]x", "a b"] {
+    for host in ["", "host:", "host:0", "host:65536", "a:b:c", "[::1", "[::1]x", "a b"] {
         assert_eq!(refused(&format!("redis://{host}")), EndpointError::Host(host.to_owned()), "{host}");
     }
+    // What stands behind a colon may be a password that was meant to have a host.
+    assert_eq!(refused("redis://:6379"), EndpointError::Host("..".to_owned()));
     assert_eq!(refused("redis-cluster://a,,b"), EndpointError::Host(String::new()));
     assert_eq!(refused("redis://a:1,b:2"), EndpointError::SeveralServers);
     assert_eq!(refused("redis://a/x"), EndpointError::Database("x".to_owned()));

@@ -152,7 +152,8 @@ impl Composer<'_> {
         // Who waits takes what is free first.
         let keep = if n_waiting > 0 { keep.max(seen.cap) } else { keep };
         let held = subject.permits.bind(keep, self.now_us);
-        let want = ledger.want(n_waiting.saturating_sub(held.saturating_sub(seen.used)), held);
+        // What is free now others may have taken by the time that those who wait come for it.
+        let want = ledger.want(n_waiting, held);
         if held == 0 && want == 0 && !ledger.has_account {
             return None;
         }
@@ -189,7 +190,8 @@ impl Composer<'_> {
         }
         let count = lease.count();
         let missing = needed.sum.saturating_sub(u64::from(count));
-        let want = ledger.want(missing, count);
+        // As with permits, those who wait get theirs beside what is there.
+        let want = ledger.want(needed.sum, count);
         if count == 0 && want == 0 && !ledger.has_account {
             return None;
         }

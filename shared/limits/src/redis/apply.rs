@@ -152,6 +152,9 @@ impl Applier<'_> {
         // Both are at most the limit, or what was held, which are numbers of 32 bits.
         let cap = u32::try_from(reply.total.min(room)).unwrap_or(limit);
         self.subject.permits.renew(cap, self.terms.ends_us(self.sent_us));
+        if part.alone.is_none() && reply.total > before {
+            self.subject.permit_ledger.lock().grant(self.now_us);
+        }
         // Nothing granted though there was room: another limit of the group refused, or the store learns.
         if part.want == 0 || reply.total > before || reply.total < room || self.learning {
             return None;
@@ -180,7 +183,7 @@ impl Applier<'_> {
         ledger.heard();
         ledger.seen = Some(Seen { level, at_us: self.now_us, outstanding });
         if !alone {
-            ledger.grant(granted);
+            ledger.grant(granted, self.now_us);
         }
         let low = if alone { 0 } else { ledger.low() };
         drop(ledger);

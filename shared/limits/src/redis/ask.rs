@@ -13,7 +13,7 @@ use super::want::{Told, Want};
 use crate::{Decision, Demand, Grant, OwnedDemand, Refusal, StoreError, Wait};
 
 /// How often a request asks again because others were faster, before it is refused for them.
-const MAX_ASKS: usize = 3;
+const MAX_ASKS: u32 = 8;
 
 /// Asks for `question` until it is decided.
 pub(super) async fn ask(
@@ -23,8 +23,8 @@ pub(super) async fn ask(
     mut needs: Needs,
 ) -> Result<Decision, StoreError> {
     let demand = question.lend();
-    for _ in 0..MAX_ASKS {
-        let told = hear(&core, &tenant, &question, needs).await?;
+    for round in 0..MAX_ASKS {
+        let told = hear(&core, &tenant, &question, needs, round).await?;
         let mut grant = Grant::new();
         for (level, limited, _) in told.iter().flat_map(|told| &told.shadowed) {
             grant.pass_shadow(*level, *limited);
@@ -62,12 +62,13 @@ async fn hear(
     tenant: &Arc<Subject>,
     question: &Arc<OwnedDemand>,
     needs: Needs,
+    round: u32,
 ) -> Result<Vec<Told>, StoreError> {
     let asked = [(needs.tenant, tenant), (needs.ceiling, &core.ceiling)];
     let hears: Vec<_> = asked
         .into_iter()
         .filter(|(is_asked, _)| *is_asked)
-        .map(|(_, subject)| put(subject, question))
+        .map(|(_, subject)| put(subject, question, round))
         .collect();
     let mut told = Vec::with_capacity(hears.len());
     for hears in hears {
@@ -106,9 +107,9 @@ async fn turn(
 }
 
 /// Puts a want on a desk, and has the syncer look at it.
-fn put(subject: &Arc<Subject>, question: &Arc<OwnedDemand>) -> oneshot::Receiver<Told> {
+fn put(subject: &Arc<Subject>, question: &Arc<OwnedDemand>, round: u32) -> oneshot::Receiver<Told> {
     let (told, hears) = oneshot::channel();
-    subject.desk.lock().wants.push(Want { question: Arc::clone(question), told });
+    subject.desk.lock().wants.push(Want { question: Arc::clone(question), round, told });
     subject.call_soon();
     hears
 }

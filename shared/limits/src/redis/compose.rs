@@ -171,7 +171,7 @@ impl Composer<'_> {
         for want in self.wants {
             if let Some((measure, cost)) = measure_of(self.subject, &want.question.lend(), metered.key) {
                 ledger.measure = Some(measure);
-                needed.add(cost);
+                needed.add(cost, want.round);
             }
         }
         let measure = ledger.measure?;
@@ -296,10 +296,10 @@ struct Needed {
 }
 
 impl Needed {
-    fn add(&mut self, cost: u32) {
+    fn add(&mut self, cost: u32, round: u32) {
         self.least = if self.n == 0 { cost } else { self.least.min(cost) };
         self.n += 1;
-        self.sum += u64::from(cost);
+        self.sum += u64::from(cost) << (2 * round);
     }
 }
 

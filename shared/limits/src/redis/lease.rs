@@ -177,7 +177,8 @@ impl TokenLease {
     /// Whether so little is left that more should be on its way, and may be had.
     #[inline]
     pub(super) fn is_low(&self, left: u32, now_us: u64) -> bool {
-        left <= self.low.load(Ordering::Relaxed) && !self.is_refused(now_us)
+        let low = self.low.load(Ordering::Relaxed);
+        low > 0 && left <= low && !self.is_refused(now_us)
     }
 
     pub(super) fn take_up_to(&self, n: u32) -> u32 {

@@ -12,6 +12,8 @@ use crate::{OwnedDemand, Wait};
 #[derive(Debug)]
 pub(super) struct Want {
     pub(super) question: Arc<OwnedDemand>,
+    /// How often it has asked before, because others took what was granted. Each time more is borrowed.
+    pub(super) round: u32,
     pub(super) told: oneshot::Sender<Told>,
 }
 

@@ -281,3 +281,20 @@ fn after_a_wipe_two_routers_use_one_share_above_the_limit_at_most_and_then_none(
         }
     }
 }
+
+#[test]
+fn nobody_is_refused_below_the_limit_however_many_come_at_once() {
+    let (held, a, _b) = pair(Mode::Lease);
+    let policy = |level| LevelPolicy { max_in_flight: Some(1_000), ..paced(level, "1M/s", 1_000_000) };
+    let plan = levels(&[policy(Level::Fleet), policy(Level::Tenant)]);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..400 {
+                    a.admit(1, &plan).unwrap().release(Outcome::Success);
+                    held.clock.advance(Duration::from_micros(300));
+                }
+            });
+        }
+    });
+}

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use ::redis::cmd;
-use cofferdam_limits::redis::{BUCKETS, Fleet};
+use cofferdam_limits::redis::Fleet;
 use cofferdam_router::{Settings, SharedStore};
 
 use crate::support::eventually;
@@ -34,15 +33,7 @@ fn router(cell: &Scripted, rest: &str, url: &str, budget: Duration) -> TestRoute
 /// A server that remembers everything since long ago, as far as the fleet of `alone` goes.
 fn server() -> RedisServer {
     let server = RedisServer::start();
-    let mut connection = server.connect();
-    let info: String = cmd("INFO").arg("server").query(&mut connection).unwrap();
-    let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap();
-    let fleet = Fleet::parse("test").unwrap();
-    let mut commands = ::redis::pipe();
-    for epoch in (0..BUCKETS).map(|bucket| fleet.epoch(bucket)).chain([fleet.ceiling_epoch()]) {
-        commands.cmd("SET").arg(epoch.as_str()).arg(format!("{run_id}:0")).ignore();
-    }
-    commands.exec(&mut connection).unwrap();
+    server.begin_epochs(&Fleet::parse("test").unwrap());
     server
 }
 

@@ -31,6 +31,17 @@ pub enum Wait {
     Never,
 }
 
+/// What refused, at which level, and when to come back: a refusal whose standing nobody has looked up yet.
+pub(crate) type Refused = (Level, Limited, Wait);
+
+/// Keeps the stricter of two refusals; of equals the one that was there. Levels are looked at from narrow to wide, so that is
+/// the narrower.
+pub(crate) fn keep_stricter(kept: &mut Option<Refused>, other: Refused) {
+    if kept.is_none_or(|(_, _, wait)| other.2.strictness() > wait.strictness()) {
+        *kept = Some(other);
+    }
+}
+
 impl Refusal {
     /// The refusal of a demand that is not decided at all, since the store is away and the demand is
     /// [`cofferdam_model::OnStoreFailure::Closed`].

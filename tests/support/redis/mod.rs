@@ -1,5 +1,5 @@
 //! A real `redis-server` for one test: on ports and a socket of its own, with nothing on disk, gone with the test. It knows
-//! no script and no key.
+//! no script, and of the keys those of the epochs alone.
 
 #![allow(dead_code, reason = "each binary of tests that includes this folder has its own part of it")]
 
@@ -14,6 +14,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use cofferdam_limits::redis::{BUCKETS, Fleet};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -115,6 +116,18 @@ impl RedisServer {
             std::thread::sleep(Duration::from_millis(5));
         }
         false
+    }
+
+    /// Has it remember everything of `fleet` since long ago: a slot that has just begun grants no permits for a while.
+    pub(crate) fn begin_epochs(&self, fleet: &Fleet) {
+        let mut connection = self.connect();
+        let info: String = ::redis::cmd("INFO").arg("server").query(&mut connection).unwrap();
+        let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap();
+        let mut commands = ::redis::pipe();
+        for epoch in (0..BUCKETS).map(|bucket| fleet.epoch(bucket)).chain([fleet.ceiling_epoch()]) {
+            commands.cmd("SET").arg(epoch.as_str()).arg(format!("{run_id}:0")).ignore();
+        }
+        commands.exec(&mut connection).unwrap();
     }
 
     /// Its port on the loopback.

@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use super::measure::Measure;
 use super::share::Place;
 use super::subject::{Meter, Subject};
-
 use super::take::{Taker, each_meter};
 use crate::embedded::Lines;
+use crate::refusal::{Refused, keep_stricter};
 use crate::{BucketPolicy, Demand, Grant, LevelPolicy, Paid, Refusal, Wait};
 
 /// Decides `demand` by what `on_store_failure` says.
@@ -25,13 +25,13 @@ pub(super) fn decide(
         let (level, limited, wait) = (Level::Tenant, Limited::Store, Wait::Unknown);
         return Err(Refusal { level, limited, wait, standing: taker.standing(demand) });
     }
-    let mut refused = None::<(Level, Limited, Wait)>;
+    let mut refused = None;
     for policy in demand.levels.as_slice().iter().rev() {
         if let Err((limited, wait)) = level(taker, demand, policy, grant) {
             if policy.shadow {
                 grant.pass_shadow(policy.level, limited);
-            } else if refused.is_none_or(|(_, _, other)| wait.strictness() > other.strictness()) {
-                refused = Some((policy.level, limited, wait));
+            } else {
+                keep_stricter(&mut refused, (policy.level, limited, wait));
             }
         }
     }
@@ -56,7 +56,7 @@ fn line(
     lines: &Mutex<Lines>,
     demand: &Demand<'_>,
     grant: &mut Grant,
-) -> Result<(), (Level, Limited, Wait)> {
+) -> Result<(), Refused> {
     let Some((policy, shape)) = demand.levels.route().and_then(|policy| Some((policy, policy.shape?))) else {
         return Ok(());
     };
@@ -78,7 +78,7 @@ fn level(
     policy: &LevelPolicy,
     grant: &mut Grant,
 ) -> Result<(), (Limited, Wait)> {
-    let subject = if policy.level == Level::Fleet { taker.ceiling } else { taker.tenant };
+    let subject = taker.subject(policy.level);
     let is_open = demand.on_store_failure == OnStoreFailure::Open;
     let counts = policy.level != Level::Route || policy.max_in_flight.is_some();
     if counts && !permit(taker, subject, policy.max_in_flight.filter(|_| !is_open)) {

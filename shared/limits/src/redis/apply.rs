@@ -14,14 +14,12 @@ use super::subject::{Meter, MeterKey, Subject};
 use super::terms::Terms;
 use super::want::{Reserved, Told};
 use crate::Wait;
+use crate::refusal::Refused;
 
 /// Permits that were refused are asked for again after so long: others give theirs back without a word to us.
 const PERMITS_AGAIN_US: u64 = 20_000;
 /// While the store learns it is asked again after so long.
 const LEARNING_US: u64 = 250_000;
-
-/// A refusal of one level.
-type Refused = (Level, Limited, Wait);
 
 /// What an answer means for one exchange.
 struct Applier<'a> {
@@ -73,7 +71,7 @@ pub(super) fn apply(exchange: Exchange, terms: &Terms, learning: bool, replies: 
 
 /// The answer never came, or says that it was not for this state: the next call heals what it may have changed. What the store
 /// cannot have heard (it `was_sent` nothing) is told again; what it may have heard is not, since it would count twice.
-pub(super) fn lose(exchange: Exchange, terms: &Terms, was_sent: bool) -> bool {
+pub(super) fn lose(exchange: Exchange, terms: &Terms, was_sent: bool) {
     let Exchange { subject, parts, wants, .. } = exchange;
     // Dropping the senders tells those who wait.
     drop(wants);
@@ -86,9 +84,10 @@ pub(super) fn lose(exchange: Exchange, terms: &Terms, was_sent: bool) -> bool {
             }
         }
     }
-    settle_desk(&subject, terms.clock.now_us())
+    settle_desk(&subject, terms.clock.now_us());
 }
 
+/// The call is over; the result is whether somebody waits for the next one.
 fn settle_desk(subject: &Subject, now_us: u64) -> bool {
     let mut desk = subject.desk.lock();
     desk.is_calling = false;

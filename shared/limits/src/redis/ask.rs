@@ -10,6 +10,7 @@ use super::core::Core;
 use super::subject::Subject;
 use super::take::{Needs, Short};
 use super::want::{Told, Want};
+use crate::refusal::Refused;
 use crate::{Decision, Demand, Grant, OwnedDemand, Refusal, StoreError, Wait};
 
 /// How often a request asks again because others were faster, before it is refused for them.
@@ -115,7 +116,7 @@ fn put(subject: &Arc<Subject>, question: &Arc<OwnedDemand>, round: u32) -> onesh
 }
 
 /// The strictest of what was refused; among equals the narrowest.
-fn strictest(told: &[Told]) -> Option<(Level, Limited, Wait)> {
+fn strictest(told: &[Told]) -> Option<Refused> {
     let refused = told.iter().flat_map(|told| told.refused.iter().copied());
     refused.max_by_key(|(level, _, wait)| (wait.strictness(), *level))
 }

@@ -114,11 +114,6 @@ impl Core {
         self.overflow.fall_back(&Demand { levels: &levels, ..*demand }, grant)
     }
 
-    /// An answer of the store is late, or will never come.
-    pub(super) fn lost(&self) {
-        self.health.late();
-    }
-
     /// What the store holds in this process's memory.
     pub(super) fn metrics(&self) -> StoreMetrics {
         StoreMetrics {
@@ -130,11 +125,6 @@ impl Core {
             overflowed: self.table.overflowed(),
             ..StoreMetrics::default()
         }
-    }
-
-    /// A tenant that was never here.
-    pub(super) fn nobody(&self) -> Arc<Subject> {
-        self.table.nobody()
     }
 
     /// A request was admitted.

@@ -43,10 +43,6 @@ fn permits_due(subject: &Subject, terms: &Terms, now_us: u64, called_us: u64) ->
     // Taken beside the loan while the store was away: it has to know.
     let is_untold = seen.used > seen.cap && !subject.permits.has_ended(now_us);
     let is_old = now_us.saturating_sub(called_us) >= terms.heartbeat_us();
-    if ledger.limit.is_none() && held == 0 {
-        // Nobody ever asked for a permit.
-        return Due::Never;
-    }
     if ledger.limit.is_some() && (is_surplus || is_untold || is_old || held == 0) {
         Due::Now
     } else {

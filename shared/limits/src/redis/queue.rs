@@ -47,10 +47,12 @@ pub(super) fn queue<T: Queueable>() -> (Queue<T>, Queued<T>) {
 }
 
 impl<T: Queueable> Queue<T> {
-    /// Puts `subject` in, unless it is in already; `false` where nobody takes anything out any more.
-    pub(super) fn put(&self, subject: &Arc<T>) -> bool {
-        subject.queueing().0.swap(true, Ordering::AcqRel)
-            || self.0.send(Item::Subject(Arc::clone(subject))).is_ok()
+    /// Puts `subject` in, unless it is in already.
+    pub(super) fn put(&self, subject: &Arc<T>) {
+        if !subject.queueing().0.swap(true, Ordering::AcqRel) {
+            // Where nobody takes anything out any more, the process ends.
+            let _ = self.0.send(Item::Subject(Arc::clone(subject)));
+        }
     }
 
     /// Asks to be told once everything that is to be said has been said, and was heard.

@@ -118,7 +118,7 @@ impl LimitStore for RedisStore {
 
     fn fall_back(&self, demand: &Demand<'_>, grant: &mut Grant) -> Result<(), Refusal> {
         // Whoever comes here has waited for nothing: nobody else should.
-        self.0.lost();
+        self.0.health.late();
         match self.0.table.subject(demand.tenant) {
             Some(tenant) => self.0.fall_back(&tenant, demand, grant),
             None => self.0.overflow(demand, grant),
@@ -131,7 +131,7 @@ impl LimitStore for RedisStore {
         match (policy.level, core.table.find(tenant)) {
             (cofferdam_model::Level::Fleet, _) => take::level_standing(&core.ceiling, policy, now_us),
             (_, Some(subject)) => take::standing_at(&subject, route, policy, now_us),
-            (_, None) => take::standing_at(&core.nobody(), route, policy, now_us),
+            (_, None) => take::standing_at(&core.table.nobody(), route, policy, now_us),
         }
     }
 

@@ -110,9 +110,11 @@ impl Subject {
         Arc::new(OnRoute { subject: Arc::clone(self), meter })
     }
 
-    /// Has the syncer call the store for it; `false` where nobody calls any more.
-    pub(super) fn call_soon(&self) -> bool {
-        self.me.upgrade().is_none_or(|me| self.queue.put(&me))
+    /// Has the syncer call the store for it.
+    pub(super) fn call_soon(&self) {
+        if let Some(me) = self.me.upgrade() {
+            self.queue.put(&me);
+        }
     }
 
     /// Whether the store grants nothing yet, because it lost what it knew.

@@ -240,7 +240,7 @@ impl Syncer {
                 }
             }
             None => {
-                self.core.lost();
+                self.core.health.late();
                 for exchange in exchanges {
                     apply::lose(exchange, terms, was_sent);
                 }

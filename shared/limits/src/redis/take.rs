@@ -10,6 +10,7 @@ use super::lease::Have;
 use super::measure::Measure;
 use super::subject::{Meter, MeterKey, Subject};
 use super::terms::{Mode, Terms};
+use crate::refusal::keep_stricter;
 use crate::{
     BucketPolicy, BucketStanding, Demand, Grant, LevelPolicy, Paid, Refusal, RouteKey, Standing, Wait,
     WindowPolicy, WindowStanding,
@@ -85,7 +86,7 @@ impl Taker<'_> {
 
     /// Looks at every level before anything is taken: most who are refused change nothing, not even for a moment.
     fn look(&self, demand: &Demand<'_>, grant: &mut Grant) -> Result<(), Short> {
-        let (mut needs, mut refused) = (Needs::default(), None::<(Level, Limited, Wait)>);
+        let (mut needs, mut refused) = (Needs::default(), None);
         for policy in demand.levels.as_slice().iter().rev() {
             match self.look_at(demand, policy) {
                 Said::Ready => {}
@@ -93,11 +94,7 @@ impl Taker<'_> {
                 Said::Ask if policy.shadow && self.is_told => {}
                 Said::Ask => needs.add(policy.level),
                 Said::Refused(limited, _) if policy.shadow => grant.pass_shadow(policy.level, limited),
-                Said::Refused(limited, wait) => {
-                    if refused.is_none_or(|(_, _, other)| wait.strictness() > other.strictness()) {
-                        refused = Some((policy.level, limited, wait));
-                    }
-                }
+                Said::Refused(limited, wait) => keep_stricter(&mut refused, (policy.level, limited, wait)),
             }
         }
         let asks = needs.any() && self.terms.mode == Mode::Exact && !self.is_told;
@@ -131,7 +128,8 @@ impl Taker<'_> {
         }
     }
 
-    fn subject(&self, level: Level) -> &Arc<Subject> {
+    /// Where a level's limits lie.
+    pub(super) fn subject(&self, level: Level) -> &Arc<Subject> {
         if level == Level::Fleet { self.ceiling } else { self.tenant }
     }
 

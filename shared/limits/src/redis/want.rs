@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cofferdam_model::{Level, Limited};
+use cofferdam_model::Level;
 use tokio::sync::oneshot;
 
-use crate::{OwnedDemand, Wait};
+use crate::OwnedDemand;
+use crate::refusal::Refused;
 
 /// One who waits.
 #[derive(Debug)]
@@ -21,9 +22,9 @@ pub(super) struct Want {
 #[derive(Debug)]
 pub(super) struct Told {
     /// What refused; nothing where there may be something to take now.
-    pub(super) refused: Vec<(Level, Limited, Wait)>,
+    pub(super) refused: Vec<Refused>,
     /// What would have refused, had its level not been a shadow.
-    pub(super) shadowed: Vec<(Level, Limited, Wait)>,
+    pub(super) shadowed: Vec<Refused>,
     /// The store grants nothing yet, because it lost what it knew.
     pub(super) learning: bool,
     /// Whether it was the fleet's ceiling that was asked.

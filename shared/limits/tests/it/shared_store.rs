@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ::redis::{Connection, cmd};
 use cofferdam_limits::redis::link::Link;
-use cofferdam_limits::redis::{BUCKETS, Fleet, Mode, RedisStore, Script, Session, Sharing};
+use cofferdam_limits::redis::{Fleet, Mode, RedisStore, Script, Session, Sharing};
 use cofferdam_limits::{LimitStore, ManualClock};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -48,7 +48,7 @@ impl HeldServer {
     pub(crate) fn start() -> Self {
         let (server, clock) = (RedisServer::start(), ManualClock::at(START_US));
         let held = Self { clock, connection: Mutex::new(server.connect()), server };
-        held.begin_epochs();
+        held.server.begin_epochs(&fleet());
         held.set_us(START_US);
         held
     }
@@ -76,19 +76,6 @@ impl HeldServer {
         commands.atomic().cmd("FLUSHALL").ignore();
         commands.cmd("SET").arg("clock").arg(self.clock.now_us()).ignore();
         commands.exec(&mut self.connection.lock()).unwrap();
-    }
-
-    fn begin_epochs(&self) {
-        let mut connection = self.connection.lock();
-        let info: String = cmd("INFO").arg("server").query(&mut connection).unwrap();
-        let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap();
-        let epoch = format!("{run_id}:0");
-        let mut commands = ::redis::pipe();
-        for bucket in 0..BUCKETS {
-            commands.cmd("SET").arg(fleet().epoch(bucket).as_str()).arg(&epoch).ignore();
-        }
-        commands.cmd("SET").arg(fleet().ceiling_epoch().as_str()).arg(&epoch).ignore();
-        commands.exec(&mut connection).unwrap();
     }
 }
 

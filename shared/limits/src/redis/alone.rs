@@ -22,8 +22,7 @@ pub(super) fn decide(
     grant: &mut Grant,
 ) -> Result<(), Refusal> {
     if demand.on_store_failure == OnStoreFailure::Closed {
-        let (level, limited, wait) = (Level::Tenant, Limited::Store, Wait::Unknown);
-        return Err(Refusal { level, limited, wait, standing: taker.standing(demand) });
+        return Err(Refusal::store_away(taker.standing(demand)));
     }
     let mut refused = None;
     for policy in demand.levels.as_slice().iter().rev() {

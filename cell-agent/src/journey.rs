@@ -19,6 +19,7 @@ use cofferdam_proxy::payload::Payload;
 use cofferdam_proxy::problem::Problem;
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
 use cofferdam_proxy::serve::Service;
+use cofferdam_proxy::trailers::Withheld;
 use cofferdam_proxy::tunnel;
 use cofferdam_proxy::upgrade;
 use cofferdam_proxy::upstream::{Head, Upstream, UpstreamBody};
@@ -139,7 +140,8 @@ impl Journey {
         let call = Call::read(&head, arrived).map_err(BadRequest::from)?;
         let mut is = self.cell.classifier.classify(peer.ip(), &head, arrived)?;
         is.deadline = call.bound(is.deadline);
-        let body = ReplayBody::without(body, head.version, self.cell.body, headers::is_internal);
+        let withheld = || Withheld::new(&head.headers, headers::is_internal, []);
+        let body = ReplayBody::without(body, head.version, self.cell.body, withheld);
         Ok(Some(Traveller { peer, head, target, body, call, is }))
     }
 

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use cofferdam_fleet::{Route, Source, SourceKind, normal_path};
 use cofferdam_limits::{Demand, Levels};
 use cofferdam_model::TenantId;
-use http::HeaderMap;
 use http::header::HOST;
 use http::request::Parts;
+use http::{HeaderMap, HeaderName};
 
 use super::limit_fields::Shown;
 use super::reject::{Reason, Rejection};
@@ -77,6 +77,15 @@ pub(super) fn strip_untrusted(snapshot: &Snapshot, peer: IpAddr, fields: &mut He
             fields.remove(name);
         }
     }
+}
+
+/// The fields by which a tenant is named. In a trailer nobody is trusted with them: by then it is known whose the
+/// request is.
+pub(super) fn tenant_fields(snapshot: &Snapshot) -> impl Iterator<Item = &HeaderName> {
+    snapshot.fleet.tenant.sources.iter().filter_map(|source| match &source.kind {
+        SourceKind::Header { name, .. } => Some(name),
+        _ => None,
+    })
 }
 
 /// Whether `peer` is trusted with any tenant header, and so with what it says of earlier hops.

@@ -17,6 +17,11 @@ const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 
+/// Whether a field says where a tenant stands, which the router alone knows.
+pub(super) fn is_limit_field(name: &HeaderName) -> bool {
+    name.as_str().starts_with("ratelimit")
+}
+
 /// Room for the values that are written for one answer, with numbers of ten digits.
 const ROOM: usize = 80;
 

@@ -34,6 +34,7 @@ use cofferdam_proxy::grpc::{self, Call};
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
 use cofferdam_proxy::serve;
 use cofferdam_proxy::target::{self, Target, TargetError};
+use cofferdam_proxy::trailers::Withheld;
 use cofferdam_proxy::upgrade;
 use http::header::ALLOW;
 use http::request::Parts;
@@ -158,7 +159,9 @@ impl DataPath {
             let class = identified.route.class;
             span.record("class", snapshot.fleet.cell.classes[class.get()].name.as_str());
         }
-        let body = ReplayBody::without(body, head.version, self.body, headers::is_internal);
+        let named = identify::tenant_fields(snapshot);
+        let withheld = || Withheld::new(&head.headers, headers::is_internal, named);
+        let body = ReplayBody::without(body, head.version, self.body, withheld);
         match self.outgoing(head, call, &body, &identified, snapshot, peer) {
             Ok(outgoing) => Ok(Traveller { closing, call, body, identified, outgoing }),
             Err(rejection) => Err(closing.turn_away(rejection, &identified, &self.limits).into()),

@@ -20,11 +20,12 @@ use cofferdam_proxy::upgrade;
 use cofferdam_proxy::upstream::UpstreamBody;
 use cofferdam_proxy::via::Via;
 use http::header::ALLOW;
-use http::{HeaderMap, Response};
+use http::{HeaderMap, HeaderName, Response};
 
 use super::admit::NotAdmitted;
 use super::forward::{Answer, Forwarded};
 use super::identify::Identified;
+use super::limit_fields::is_limit_field;
 use super::metrics::Metrics;
 use super::outcome::Outcome;
 use super::published;
@@ -152,7 +153,7 @@ impl Closing<'_> {
                 match tunnel::is_switch(&response) {
                     true => self.switch(response, held),
                     false => {
-                        let stays = headers::stays_at_agent;
+                        let stays = |name: &HeaderName| headers::stays_at_agent(name) || is_limit_field(name);
                         response.map(|body| Guarded::new(Payload::Upstream(body, stays), held))
                     }
                 }

@@ -32,7 +32,8 @@ pub fn strip_hop_by_hop(fields: &mut HeaderMap) -> bool {
     if !fields.keys().any(|name| is_hop_by_hop(name) || *name == TE) {
         return false;
     }
-    for name in nominated(fields) {
+    let nominated: Vec<_> = nominated(fields).collect();
+    for name in nominated {
         fields.remove(name);
     }
     remove_where(fields, is_hop_by_hop);
@@ -55,8 +56,8 @@ pub fn take_trailers(lines: &mut FieldLines) {
 }
 
 /// What `Connection` nominates. Framing and Host are the message's own and are never nominated away; TE goes anyway.
-fn nominated(fields: &HeaderMap) -> Vec<HeaderName> {
-    names(fields, &CONNECTION).filter(|name| ![HOST, header::CONTENT_LENGTH, TE].contains(name)).collect()
+pub(crate) fn nominated(fields: &HeaderMap) -> impl Iterator<Item = HeaderName> {
+    names(fields, &CONNECTION).filter(|name| ![HOST, header::CONTENT_LENGTH, TE].contains(name))
 }
 
 /// The entries of a list field, from all of its lines and without the empty ones (RFC 9110 section 5.6.1).
@@ -116,7 +117,7 @@ pub fn say_forwarded(fields: &mut HeaderMap, lines: &mut FieldLines, peer: IpAdd
 }
 
 /// Whether a field says where a request came from.
-fn is_forwarding(name: &HeaderName) -> bool {
+pub(crate) fn is_forwarding(name: &HeaderName) -> bool {
     matches!(name.as_str(), "x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host" | "forwarded")
 }
 

@@ -24,6 +24,7 @@ mod sniff;
 mod streams;
 pub mod target;
 pub mod trace;
+pub mod trailers;
 pub mod tunnel;
 pub mod upgrade;
 pub mod upstream;

@@ -9,13 +9,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Version};
+use http::{HeaderMap, Version};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 use tokio::time::Sleep;
 
-use crate::fields;
+use crate::trailers::Withheld;
 
 /// The most bytes that are kept for another attempt.
 pub const REPLAY_BYTES: usize = 64 * 1024;
@@ -81,7 +81,7 @@ struct Source<B> {
     replayable: bool,
     trailers: Option<HeaderMap>,
     /// Which trailers are dropped.
-    internal: fn(&HeaderName) -> bool,
+    withheld: Withheld,
     /// Without a word of the body's own that it has ended, it was broken off.
     says_its_end: bool,
     ended: bool,
@@ -109,11 +109,11 @@ impl<B> Clone for ReplayBody<B> {
 impl<B: Body> ReplayBody<B> {
     /// Takes over `body`.
     pub fn new(body: B, limits: BodyLimits) -> Self {
-        Self::without(body, Version::HTTP_11, limits, |_| false)
+        Self::without(body, Version::HTTP_11, limits, Withheld::nothing)
     }
 
-    /// Takes over `body`, which came in `version`, and drops every trailer for which `internal` answers true.
-    pub fn without(body: B, version: Version, limits: BodyLimits, internal: fn(&HeaderName) -> bool) -> Self {
+    /// Takes over `body`, which came in `version`, and drops trailers; which ones is asked where there is a body.
+    pub fn without(body: B, version: Version, limits: BodyLimits, which: impl FnOnce() -> Withheld) -> Self {
         if body.is_end_stream() {
             return Self { shared: None };
         }
@@ -126,7 +126,7 @@ impl<B: Body> ReplayBody<B> {
             read: 0,
             replayable: true,
             trailers: None,
-            internal,
+            withheld: which(),
             // hyper takes a reset with NO_ERROR for the end of a body of HTTP/2: half an upload would go on as
             // a whole one.
             says_its_end: version == Version::HTTP_2,
@@ -231,7 +231,7 @@ where
                     Ok(data) => return Poll::Ready(Some(self.keep(data))),
                     Err(frame) => {
                         let mut trailers = frame.into_trailers().unwrap_or_default();
-                        fields::strip_where(&mut trailers, self.internal);
+                        self.withheld.clean(&mut trailers);
                         self.trailers = (!trailers.is_empty()).then_some(trailers);
                     }
                 },

@@ -8,6 +8,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderName;
+use http::response::Parts;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -17,7 +19,9 @@ use super::fault::closed;
 use super::head::BodyKind;
 use super::pool::Pool;
 use super::switched::Switched;
+use crate::fields::remove_where;
 use crate::replay::BodyError;
+use crate::trailers::nominated_trailers;
 
 /// Why an answer's body broke off.
 #[derive(Debug, thiserror::Error)]
@@ -52,15 +56,16 @@ pub(crate) struct Http1Body {
 #[derive(Debug)]
 enum Left {
     Bytes(u64),
-    Chunks(Decoder),
+    /// With what of the trailers is the connection's own.
+    Chunks(Decoder, Box<[HeaderName]>),
     UntilClose,
 }
 
 impl Http1Body {
-    pub(super) fn new(exchange: Exchange, kind: BodyKind, pool: Arc<Pool>) -> Self {
+    pub(super) fn new(exchange: Exchange, head: &Parts, kind: BodyKind, pool: Arc<Pool>) -> Self {
         let left = match kind {
             BodyKind::Length(bytes) => Left::Bytes(bytes),
-            BodyKind::Chunked => Left::Chunks(Decoder::default()),
+            BodyKind::Chunked => Left::Chunks(Decoder::default(), nominated_trailers(&head.headers)),
             BodyKind::Close => Left::UntilClose,
         };
         let mut body = Self { exchange: Some(exchange), left, pool, timer: None, waiting: false };
@@ -97,7 +102,7 @@ impl Http1Body {
     pub(super) fn size_hint(&self) -> SizeHint {
         match self.left {
             Left::Bytes(left) => SizeHint::with_exact(left),
-            Left::Chunks(_) | Left::UntilClose => SizeHint::default(),
+            Left::Chunks(..) | Left::UntilClose => SizeHint::default(),
         }
     }
 
@@ -117,12 +122,14 @@ impl Http1Body {
                 Ok(Some(Frame::data(data)))
             }
             Left::UntilClose => Ok(Some(Frame::data(buffer.split().freeze()))),
-            Left::Chunks(decoder) => match decoder.step(buffer) {
+            Left::Chunks(decoder, nominated) => match decoder.step(buffer) {
                 Ok(Step::Data(data)) => Ok(Some(Frame::data(data))),
                 Ok(Step::More) => Ok(None),
                 Ok(Step::End(trailers)) => {
+                    let mut trailers = trailers.unwrap_or_default();
+                    remove_where(&mut trailers, |name| nominated.contains(name));
                     self.end();
-                    Ok(trailers.filter(|trailers| !trailers.is_empty()).map(Frame::trailers))
+                    Ok((!trailers.is_empty()).then(|| Frame::trailers(trailers)))
                 }
                 Err(Malformed) => Err(UpstreamBodyError::Malformed),
             },

@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
-use super::trailers::may_trail;
+use crate::trailers::may_trail;
 
 /// The most bytes of a size line, extensions included.
 const MAX_LINE: usize = 4096;

@@ -27,7 +27,6 @@ mod outbox;
 mod pool;
 mod serving;
 mod switched;
-mod trailers;
 mod upload;
 
 use std::sync::Arc;
@@ -165,7 +164,7 @@ impl Lease {
             return Err(SendFault::Unsent);
         }
         let (answer, kind) = exchange.answer(deadline).await?;
-        let body = Http1Body::new(exchange, kind, pool);
+        let body = Http1Body::new(exchange, &answer, kind, pool);
         Ok(Response::from_parts(answer, body.into()))
     }
 }

@@ -11,8 +11,8 @@ use hyper::body::Incoming;
 
 use super::connection::Connection;
 use super::outbox::Outbox;
-use super::trailers::may_trail;
 use crate::replay::{Attempt, BodyError};
+use crate::trailers::may_trail;
 
 /// How often one poll may fill and flush: a fast client must not keep an answer from being read.
 const MAX_TURNS: usize = 8;

@@ -12,6 +12,7 @@ use cofferdam_proxy::payload::Payload;
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
 use cofferdam_proxy::serve::{ServeLimits, Service, serve};
 use cofferdam_proxy::target;
+use cofferdam_proxy::trailers::Withheld;
 use cofferdam_proxy::upstream::{Head, Upstream, UpstreamLimits};
 use h2::SendStream;
 use h2::client::{ResponseFuture, SendRequest};
@@ -34,7 +35,9 @@ impl Service for Relay {
     async fn call(&self, _: SocketAddr, request: Request<Incoming>) -> Response<Payload> {
         let (mut parts, body) = request.into_parts();
         target::settle(&mut parts).unwrap();
-        let body = ReplayBody::without(body, parts.version, self.1, is_internal);
+        let body = ReplayBody::without(body, parts.version, self.1, || {
+            Withheld::new(&parts.headers, is_internal, [])
+        });
         strip_hop_by_hop(&mut parts.headers);
         let target = parts.uri.path_and_query().unwrap();
         let lines = FieldLines::default();

@@ -13,8 +13,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::connection::Place;
 use super::fault;
 use super::upload::Beside;
+use crate::trailers::may_trail;
 use crate::upstream::body::UpstreamBodyError;
-use crate::upstream::trailers::may_trail;
 
 /// An answer's body, streamed.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use tokio::task::JoinHandle;
 
 use crate::replay::{Attempt, BodyError};
-use crate::upstream::trailers::may_trail;
+use crate::trailers::may_trail;
 
 /// A request's body on its way.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 mod answers;
 mod connections;
 mod demands;
+mod ends;
 mod faults;
 mod relay;
 mod script;

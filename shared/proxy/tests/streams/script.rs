@@ -117,6 +117,11 @@ impl Peer {
         self.task.abort();
     }
 
+    /// Whether the connection has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.task.is_finished()
+    }
+
     /// Waits for the connection's end.
     pub(crate) async fn ended(self) {
         let _ = within("the end of a connection", self.task).await;

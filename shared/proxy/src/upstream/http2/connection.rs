@@ -11,7 +11,7 @@ use bytes::Bytes;
 use h2::client::{self, SendRequest};
 use h2::{Ping, PingPong};
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::limits::Http2Limits;
 use super::wire::{Tally, Wire};
@@ -27,6 +27,9 @@ const MAX_HEADER_LIST: u32 = 64 * 1024;
 
 /// The most that waits to be sent on one stream.
 const MAX_SEND_BUFFER: usize = 64 * 1024;
+
+/// The longest that a connection on which no stream will be opened again may take to end. Nothing of anybody's is on it.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Pings in one silence. Servers of gRPC close a connection on the fourth that comes too soon for them.
 const MAX_PINGS: u32 = 2;
@@ -147,6 +150,13 @@ impl Shared {
         self.n_open.load(Ordering::Relaxed) == 0
     }
 
+    /// When to look again: no later than the moment at which the connection has been idle for long, however soon after
+    /// this its last stream ends, and often enough to hear a silence.
+    fn next_look(&self, idle: Duration, ping: Duration) -> Instant {
+        let soon = Instant::now() + idle.min(ping);
+        if self.is_idle() { soon.min(*self.quiet_since.lock() + idle) } else { soon }
+    }
+
     /// Whether anybody ever had a place.
     pub(super) fn was_used(&self) -> bool {
         self.used.load(Ordering::Relaxed)
@@ -186,9 +196,12 @@ impl Driver {
         }
     }
 
-    /// Drives a connection on which no stream will be opened again to its end.
+    /// Drives a connection on which no stream will be opened again to its end. One whose other side takes nothing any more,
+    /// not even a farewell, is cut.
     pub(super) async fn finish(self) {
-        let _ = self.connection.await;
+        if timeout(FAREWELL, self.connection).await.is_err() {
+            tracing::debug!("an upstream takes no farewell: its connection is cut");
+        }
     }
 }
 
@@ -196,9 +209,9 @@ impl Driver {
 async fn watch(pings: &mut Option<PingPong>, shared: &Shared, idle: Duration, ping: Duration) -> Stop {
     let (mut n_read, mut silent_since, mut n_pings) = (shared.tally.read(), Instant::now(), 0);
     loop {
-        sleep(idle.min(ping)).await;
+        sleep_until(shared.next_look(idle, ping)).await;
         let now = Instant::now();
-        if shared.is_idle() && now - *shared.quiet_since.lock() >= idle {
+        if shared.is_idle() && now >= *shared.quiet_since.lock() + idle {
             return Stop::Idle;
         }
         if shared.is_idle() || shared.tally.read() != n_read {

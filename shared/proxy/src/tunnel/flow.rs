@@ -12,6 +12,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// How much is read at a time, and so the most that waits for the sink.
 const ROOM: usize = 32 * 1024;
 
+/// How often one poll may read. A source that always has more must leave the other direction its part of what the
+/// runtime lets a task do in one turn, which is 128 reads and writes, and the worker's other tasks their turn.
+const MAX_TURNS: usize = 8;
+
 /// One direction.
 #[derive(Debug)]
 pub(super) struct Flow {
@@ -43,7 +47,7 @@ impl Flow {
         Self { waiting, stage: Stage::Open }
     }
 
-    /// Moves what can be moved, and adds it to `moved`; ready once the source's end has been passed on.
+    /// Moves what can be moved in one turn, and adds it to `moved`; ready once the source's end has been passed on.
     pub(super) fn poll(
         &mut self,
         mut source: impl AsyncRead + Unpin,
@@ -53,7 +57,7 @@ impl Flow {
     ) -> Poll<Result<(), Broken>> {
         let (mut source, mut sink) = (Pin::new(&mut source), Pin::new(&mut sink));
         let mut room = [MaybeUninit::uninit(); ROOM];
-        loop {
+        for _ in 0..MAX_TURNS {
             ready!(self.poll_write(sink.as_mut(), moved, cx)).map_err(Broken::Sink)?;
             match self.stage {
                 Stage::Open => {}
@@ -80,6 +84,8 @@ impl Flow {
                 self.waiting = Bytes::copy_from_slice(&read[written..]);
             }
         }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     fn poll_write(

@@ -150,3 +150,5 @@ async fn copy(
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod turns;

@@ -1,16 +1,19 @@
 //! Where a process's listening sockets come from: from the process that it follows, from whoever started it, or from its
 //! flags, in this order; and how they go on to the process that follows it.
 
+use std::future::pending;
 use std::net::{SocketAddr, TcpListener};
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use cofferdam_proxy::census::DEFAULT_PER_ADDRESS;
-use cofferdam_proxy::handover::{Claimed, Named, Offer, claim};
+use cofferdam_proxy::handover::{Claimed, HandoverError, Named, Offer, PATIENCE, claim};
 use cofferdam_proxy::listen;
 use cofferdam_proxy::passed;
 use cofferdam_proxy::replay::BodyLimits;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::process::{Signals, Told};
 
@@ -72,6 +75,8 @@ pub(crate) struct Succession {
     role: &'static str,
     path: Option<PathBuf>,
     claimed: Option<Claimed>,
+    /// The process that ran before has not said yet that it lets go.
+    following: Option<JoinHandle<Result<(), HandoverError>>>,
     sockets: Vec<Named>,
     offer: Option<Offer>,
 }
@@ -103,7 +108,7 @@ impl SocketArgs {
             }
         }
         let (role, path) = (wanted.role, self.handover.clone());
-        let succession = Succession { role, path, claimed, sockets, offer: None };
+        let succession = Succession { role, path, claimed, following: None, sockets, offer: None };
         Ok(Sockets { data, admin, probes, succession })
     }
 }
@@ -159,12 +164,32 @@ impl Wanted {
 }
 
 impl Succession {
-    /// Call it once the process serves: the process that it follows stops, and the next one may come.
+    /// Call it once the process serves: the process that it follows stops, and the next one may come. Where that one says
+    /// nothing, both serve until it does.
     pub(crate) async fn serving(&mut self) -> anyhow::Result<()> {
-        if let Some(claimed) = self.claimed.take() {
-            claimed.serving().await.context("could not follow the process that runs")?;
-            tracing::info!("the process that ran before hands over");
+        let Some(claimed) = self.claimed.take() else { return self.offer() };
+        let mut following = tokio::spawn(claimed.serving());
+        match timeout(PATIENCE, &mut following).await {
+            Ok(followed) => followed?.context("could not follow the process that runs")?,
+            Err(_) => {
+                tracing::warn!("the process that ran before says nothing: both serve until it does");
+                self.following = Some(following);
+                return Ok(());
+            }
         }
+        self.followed();
+        Ok(())
+    }
+
+    /// Nobody serves beside this process any more: what goes wrong from here on is no reason to leave.
+    fn followed(&mut self) {
+        tracing::info!("the process that ran before hands over");
+        if let Err(error) = self.offer() {
+            tracing::error!("nobody can follow this process: {error:#}");
+        }
+    }
+
+    fn offer(&mut self) -> anyhow::Result<()> {
         if let Some(path) = &self.path {
             let could_not = || format!("could not offer the sockets at {}", path.display());
             let sockets = std::mem::take(&mut self.sockets);
@@ -176,12 +201,18 @@ impl Succession {
     /// The next thing that the process is told. Where it is told to leave, a successor that has come already is waited
     /// for.
     pub(crate) async fn next(&mut self, signals: &mut Signals) -> Told {
-        let told = match &mut self.offer {
-            None => signals.next().await,
-            Some(offer) => tokio::select! {
-                told = signals.next() => told,
-                () = offer.taken() => Told::Leave,
-            },
+        let told = loop {
+            tokio::select! {
+                told = signals.next() => break told,
+                () = taken(&mut self.offer) => break Told::Leave,
+                followed = ended(&mut self.following) => match followed {
+                    Ok(()) => self.followed(),
+                    Err(error) => {
+                        tracing::error!("leaving: could not follow the process that runs: {error:#}");
+                        break Told::Leave;
+                    }
+                },
+            }
         };
         if told == Told::Leave
             && let Some(offer) = self.offer.take()
@@ -191,6 +222,24 @@ impl Succession {
         }
         told
     }
+}
+
+/// Waits for a successor that serves.
+async fn taken(offer: &mut Option<Offer>) {
+    match offer {
+        Some(offer) => offer.taken().await,
+        None => pending().await,
+    }
+}
+
+/// Waits for the word of the process that ran before, where it is still to come.
+async fn ended(following: &mut Option<JoinHandle<Result<(), HandoverError>>>) -> anyhow::Result<()> {
+    let followed = match following {
+        Some(following) => following.await,
+        None => pending().await,
+    };
+    *following = None;
+    Ok(followed??)
 }
 
 #[cfg(test)]

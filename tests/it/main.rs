@@ -15,6 +15,7 @@ mod failover;
 mod faults;
 mod framing;
 mod grpc;
+mod handover;
 mod headers;
 mod http2;
 mod isolation;

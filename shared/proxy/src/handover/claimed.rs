@@ -7,6 +7,9 @@ use tokio::net::UnixStream;
 
 use super::{HandoverError, Named, check_peer, hello, soon, wire};
 
+/// How often a process that listens may break off before it is believed to go on by itself.
+const MAX_TRIES: u32 = 3;
+
 /// The sockets of a running process that has not stopped yet. Dropping this changes nothing for it.
 #[derive(Debug)]
 pub struct Claimed {
@@ -14,6 +17,7 @@ pub struct Claimed {
     pub sockets: Vec<Named>,
     stream: UnixStream,
     path: PathBuf,
+    hello: String,
 }
 
 /// Asks the process of this `role` that listens at `path` for its sockets; `None` where nobody listens there.
@@ -22,10 +26,17 @@ pub struct Claimed {
 ///
 /// [`HandoverError`], where somebody listens and hands nothing on: it serves on.
 pub async fn claim(path: &Path, role: &str) -> Result<Option<Claimed>, HandoverError> {
-    let Some(stream) = connect(path).await? else { return Ok(None) };
-    check_peer(&stream)?;
-    let sockets = soon(wire::receive_all(&stream, &hello(role))).await?;
-    Ok(Some(Claimed { sockets, stream, path: path.to_owned() }))
+    let (hello, mut n_tries) = (hello(role), 0);
+    loop {
+        let Some(stream) = connect(path).await? else { return Ok(None) };
+        check_peer(&stream)?;
+        match soon(wire::receive_all(&stream, &hello)).await {
+            Ok(sockets) => return Ok(Some(Claimed { sockets, stream, path: path.to_owned(), hello })),
+            // It may be leaving just now, and then nobody listens any more.
+            Err(HandoverError::Io(_)) if n_tries < MAX_TRIES => n_tries += 1,
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 async fn connect(path: &Path) -> io::Result<Option<UnixStream>> {
@@ -40,22 +51,38 @@ async fn connect(path: &Path) -> io::Result<Option<UnixStream>> {
 
 impl Claimed {
     /// Tells the running process that its successor serves, and waits until it has let go of the path. A process that
-    /// died instead has let go too.
+    /// died instead has let go too, and one that was tired of waiting is asked again, now that there is nothing more to wait
+    /// for.
+    ///
+    /// However long it says nothing, it is waited for: it may have heard already, and leave. Whoever calls this serves
+    /// meanwhile.
     ///
     /// # Errors
     ///
-    /// [`HandoverError`], where the running process serves on: then its successor has to leave.
-    pub async fn serving(self) -> Result<(), HandoverError> {
-        let told = async {
-            wire::send(&self.stream, "serving", None).await?;
-            wire::expect(&self.stream, "yours").await
-        };
-        match soon(told).await {
-            Ok(()) => Ok(()),
-            // Gone, or tired of waiting: who still listens at the path has not let go.
-            Err(HandoverError::Io(_)) if connect(&self.path).await?.is_none() => Ok(()),
-            Err(HandoverError::Io(_)) => Err(HandoverError::Kept),
-            Err(error) => Err(error),
+    /// [`HandoverError`], where the running process serves on for certain: then its successor has to leave.
+    pub async fn serving(mut self) -> Result<(), HandoverError> {
+        for _ in 0..MAX_TRIES {
+            match self.told().await {
+                Err(HandoverError::Io(error)) => tracing::debug!(%error, "the process that runs breaks off"),
+                told => return told,
+            }
+            // Where it is not known who is there, and whether, both serving is the better error.
+            match connect(&self.path).await {
+                Ok(Some(stream)) if check_peer(&stream).is_ok() => self.stream = stream,
+                Ok(_) | Err(_) => return Ok(()),
+            }
+            match wire::receive_all(&self.stream, &self.hello).await {
+                // They are those that are here already.
+                Ok(_) | Err(HandoverError::Io(_)) => {}
+                // Somebody else's place by now.
+                Err(_) => return Ok(()),
+            }
         }
+        Err(HandoverError::Kept)
+    }
+
+    async fn told(&self) -> Result<(), HandoverError> {
+        wire::send(&self.stream, "serving", None).await?;
+        wire::expect(&self.stream, "yours").await
     }
 }

@@ -14,8 +14,13 @@
 //!  accepts no more, drains
 //! ```
 //!
-//! A successor that goes before it says `serving` changes nothing. Both sides talk only to their own user and to root. It
-//! knows neither HTTP nor what the sockets are for: their names are the caller's.
+//! A successor that goes before it says `serving` changes nothing. Behind that word neither can know what the other knows, so
+//! each stays as long as the other may leave: the running process until its `yours` is sent, and nowhere else; its successor
+//! whatever happens, until it sees that the running process has broken off and still listens. So both may serve for a
+//! while, and never neither.
+//!
+//! Both sides talk only to their own user and to root. It knows neither HTTP nor what the sockets are for: their names are
+//! the caller's.
 
 mod claimed;
 mod offer;
@@ -30,8 +35,8 @@ use tokio::net::UnixStream;
 pub use self::claimed::{Claimed, claim};
 pub use self::offer::Offer;
 
-/// The longest that one side waits for the other's next word.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest that one side waits for the other's next word, where it can do without.
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A listening socket and what it is for.
 #[derive(Debug)]

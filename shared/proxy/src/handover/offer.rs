@@ -108,9 +108,9 @@ impl Offering {
         check_peer(stream)?;
         soon(wire::send_all(stream, &self.hello, &self.sockets)).await?;
         soon(wire::expect(stream, "serving")).await?;
+        // One that serves waits for this, however late it comes: who is gone by now serves no more.
+        soon(wire::send(stream, "yours", None)).await?;
         self.place.is_ours = false;
-        // It serves, whether it still hears this or not.
-        let _ = soon(wire::send(stream, "yours", None)).await;
         Ok(())
     }
 }

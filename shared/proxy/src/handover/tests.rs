@@ -106,21 +106,95 @@ async fn a_process_of_another_kind_hands_nothing_on() {
     assert!(matches!(claimed, Err(HandoverError::Hello(..))), "{claimed:?}");
 }
 
+/// A running process that is played by hand: its next successor, who has the sockets already.
+async fn successor(running: &tokio::net::UnixListener) -> UnixStream {
+    let (stream, _) = running.accept().await.unwrap();
+    wire::send_all(&stream, &hello("test"), &sockets(&["data"])).await.unwrap();
+    stream
+}
+
 #[tokio::test]
-async fn a_process_that_died_has_let_go_and_one_that_grew_tired_of_waiting_has_not() {
-    for died in [true, false] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = at(&folder);
-        let running = tokio::net::UnixListener::bind(&path).unwrap();
-        let hands_on = async {
-            let (stream, _) = running.accept().await.unwrap();
-            wire::send_all(&stream, &hello("test"), &sockets(&["data"])).await.unwrap();
-        };
-        let (claimed, ()) = tokio::join!(claimed(&path), hands_on);
-        let _kept = (!died).then_some(running);
-        let served = claimed.serving().await;
-        assert!(if died { served.is_ok() } else { matches!(served, Err(HandoverError::Kept)) }, "{served:?}");
-    }
+async fn a_process_that_died_has_let_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = tokio::net::UnixListener::bind(at(&folder)).unwrap();
+    let path = at(&folder);
+    let (claimed, stream) = tokio::join!(claimed(&path), successor(&running));
+    drop((running, stream));
+    claimed.serving().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_process_that_grew_tired_of_waiting_is_asked_again_by_a_successor_that_serves() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = tokio::net::UnixListener::bind(at(&folder)).unwrap();
+    let path = at(&folder);
+    let (claimed, stream) = tokio::join!(claimed(&path), successor(&running));
+    drop(stream);
+    let hears = async {
+        let stream = successor(&running).await;
+        wire::expect(&stream, "serving").await.unwrap();
+        wire::send(&stream, "yours", None).await.unwrap();
+    };
+    let (served, ()) = tokio::join!(claimed.serving(), hears);
+    served.unwrap();
+}
+
+#[tokio::test]
+async fn a_successor_leaves_to_a_process_that_listens_and_breaks_off_again_and_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = tokio::net::UnixListener::bind(at(&folder)).unwrap();
+    let path = at(&folder);
+    let (claimed, stream) = tokio::join!(claimed(&path), successor(&running));
+    drop(stream);
+    let breaks_off = async {
+        loop {
+            drop(successor(&running).await);
+        }
+    };
+    let served = tokio::select! {
+        served = claimed.serving() => served,
+        () = breaks_off => unreachable!(),
+    };
+    assert!(matches!(served, Err(HandoverError::Kept)), "{served:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_successor_that_said_it_serves_waits_for_the_word_of_a_stalled_process_however_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = tokio::net::UnixListener::bind(at(&folder)).unwrap();
+    let path = at(&folder);
+    let (claimed, stream) = tokio::join!(claimed(&path), successor(&running));
+    let serving = tokio::spawn(claimed.serving());
+    // It may hear at any time, and leave: a successor that is gone by then would leave nobody.
+    tokio::time::sleep(100 * PATIENCE).await;
+    assert!(!serving.is_finished(), "it has given up");
+    wire::expect(&stream, "serving").await.unwrap();
+    wire::send(&stream, "yours", None).await.unwrap();
+    serving.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_successor_that_is_gone_before_it_is_heard_is_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let offer = Offer::open(&at(&folder), "test", sockets(&["data"])).unwrap();
+    let stream = UnixStream::connect(at(&folder)).await.unwrap();
+    wire::receive_all(&stream, &hello("test")).await.unwrap();
+    wire::send(&stream, "serving", None).await.unwrap();
+    drop(stream);
+    assert!(!offer.close().await);
+}
+
+#[tokio::test]
+async fn a_process_that_leaves_as_its_successor_comes_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = tokio::net::UnixListener::bind(at(&folder)).unwrap();
+    let path = at(&folder);
+    let leaves = async {
+        let (stream, _) = running.accept().await.unwrap();
+        drop((running, stream));
+    };
+    let (claimed, ()) = tokio::join!(claim(&path, "test"), leaves);
+    assert!(claimed.unwrap().is_none());
 }
 
 #[test]

@@ -1,0 +1,100 @@
+//! Handovers at the wrong moment: whatever stalls or fails, somebody serves.
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use cofferdam_proxy::handover::{Named, Offer, PATIENCE, claim};
+use cofferdam_proxy::listen;
+use rustix::process::Signal;
+use tokio::time::timeout;
+
+use crate::support::files::{PINS, fleet};
+use crate::support::load::Load;
+use crate::support::processes::{Process, RealFleet, ready};
+use crate::support::raw::{self, get};
+use crate::support::{ANY, eventually};
+
+const HANDOVER: [&str; 2] = ["--handover", "FOLDER/router.sock"];
+
+async fn start() -> RealFleet {
+    RealFleet::start(2, &HANDOVER, |cells| fleet(cells, PINS)).await
+}
+
+/// The running router stalls with its successor's word unread, for longer than the successor used to wait: the successor
+/// gave up, the router then heard it and left, and nobody served.
+#[tokio::test]
+async fn a_successor_does_not_leave_while_a_stalled_router_may_still_hear_that_it_serves() {
+    let mut fleet = start().await;
+    let path = fleet.folder.path().join("router.sock");
+    let claimed = claim(&path, "router").await.unwrap().unwrap();
+    fleet.router.signal(Signal::STOP);
+    let mut serving = tokio::spawn(claimed.serving());
+    let stalled = PATIENCE + Duration::from_secs(1);
+    assert!(timeout(stalled, &mut serving).await.is_err(), "the successor has given up");
+    fleet.router.signal(Signal::CONT);
+    serving.await.unwrap().unwrap();
+    assert_eq!(fleet.router.end().await.code(), Some(0));
+    assert!(fleet.router.log().contains("a successor serves"));
+}
+
+/// The same with the successor as a process. Its predecessor is this test's own, which does not run meanwhile.
+#[test]
+fn a_router_serves_beside_a_stalled_predecessor_and_follows_it_once_that_is_heard_of() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (predecessor, test) = (runtime(), runtime());
+    let fleet = test.block_on(RealFleet::start(2, &[], |cells| fleet(cells, PINS)));
+    let path = fleet.folder.path().join("router.sock");
+    let [data, admin, probes] = ["data", "admin", "probes"]
+        .map(|name| Named { name: name.to_owned(), listener: listen::one(ANY).unwrap() });
+    let at = [&data, &admin, &probes].map(|socket| socket.listener.local_addr().unwrap());
+    // What the predecessor serves with; nobody accepts from it.
+    let _held = [&data, &admin, &probes].map(|socket| socket.listener.as_fd().try_clone_to_owned().unwrap());
+    let mut offer = {
+        let _entered = predecessor.enter();
+        Offer::open(&path, "router", vec![data, admin, probes]).unwrap()
+    };
+    let mut successor = follow(&fleet, "successor", at.map(|address| address.to_string()));
+    predecessor.block_on(eventually("a successor with the sockets", async || {
+        successor.log().contains("serves on sockets that were open").then_some(())
+    }));
+    test.block_on(async {
+        ready(&mut successor, at[2]).await.unwrap();
+        eventually("a successor that says that both serve", async || {
+            successor.log().contains("both serve until it does").then_some(())
+        })
+        .await;
+        assert_eq!(raw::ask(at[0], get("/", "acme")).await.status(), 200);
+        assert!(successor.ended().is_none(), "{}", successor.log());
+    });
+    predecessor.block_on(offer.taken());
+    test.block_on(async {
+        // It has the path now: another one follows it.
+        let mut next = follow(&fleet, "next", at.map(|address| address.to_string()));
+        assert_eq!(successor.end().await.code(), Some(0));
+        ready(&mut next, at[2]).await.unwrap();
+        assert_eq!(raw::ask(at[0], get("/", "acme")).await.status(), 200);
+    });
+}
+
+/// A router that takes over at the fleet's path, with these addresses: data, admin and probes.
+fn follow(fleet: &RealFleet, name: &str, [data, admin, probes]: [String; 3]) -> Process {
+    let [file, path] = ["fleet.yaml", "router.sock"].map(|name| fleet.folder.path().join(name));
+    let arguments = ["router", "--fleet", file.to_str().unwrap(), "--handover", path.to_str().unwrap()];
+    let listen = ["--listen", &data, "--admin", &admin, "--probe-listen", &probes, "--workers", "1"];
+    Process::start(fleet.folder.path(), name, &[&arguments[..], &listen].concat())
+}
+
+#[tokio::test]
+async fn a_successor_that_cannot_offer_its_sockets_serves_all_the_same() {
+    let mut fleet = start().await;
+    let load = Load::start(fleet.data);
+    // Where the successor's own socket would be made.
+    std::fs::create_dir(fleet.folder.path().join("router.sock.new")).unwrap();
+    let next = fleet.start_successor("next", &HANDOVER);
+    let mut old = std::mem::replace(&mut fleet.router, next);
+    assert_eq!(old.end().await.code(), Some(0));
+    load.goes_on().await;
+    load.end().await;
+    assert!(fleet.router.ended().is_none(), "{}", fleet.router.log());
+    assert!(fleet.router.log().contains("nobody can follow this process"), "{}", fleet.router.log());
+}

@@ -5,6 +5,7 @@ use std::future::pending;
 use std::net::{SocketAddr, TcpListener};
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
+use std::slice;
 
 use anyhow::{Context, bail};
 use cofferdam_proxy::census::DEFAULT_PER_ADDRESS;
@@ -99,6 +100,9 @@ impl SocketArgs {
             None => passed,
         };
         let (data, admin, probes) = wanted.open(found)?;
+        if claimed.is_some() {
+            wanted.warn_of_others(&data, admin.as_ref(), &probes);
+        }
         let mut sockets = Vec::new();
         if self.handover.is_some() {
             let names = data.iter().map(|socket| (DATA, socket));
@@ -160,6 +164,30 @@ impl Wanted {
             tracing::info!(n = data.len(), %at, "serves on sockets that were open");
         }
         Ok((data, admin, probes))
+    }
+}
+
+impl Wanted {
+    /// Says where sockets that were handed over are not where they are wanted: they stay where they are.
+    fn warn_of_others(&self, data: &[TcpListener], admin: Option<&TcpListener>, probes: &TcpListener) {
+        let admin = self.admin.zip(admin.map(slice::from_ref));
+        let admin = admin.map(|(wanted, socket)| ("--admin", wanted, socket));
+        let others =
+            [("--listen", self.data, data), ("--probe-listen", self.probes, slice::from_ref(probes))];
+        for (flag, wanted, sockets) in others.into_iter().chain(admin) {
+            let ats: Vec<_> = sockets.iter().filter_map(|socket| socket.local_addr().ok()).collect();
+            let is_wanted = |at: &SocketAddr| {
+                at.ip() == wanted.ip() && (wanted.port() == 0 || at.port() == wanted.port())
+            };
+            if let Some(at) = ats.first()
+                && !ats.iter().any(is_wanted)
+            {
+                tracing::warn!(
+                    "serves on {at}, which was handed over, and not on {wanted}, as {flag} says: sockets move at a start \
+                     without a predecessor alone"
+                );
+            }
+        }
     }
 }
 

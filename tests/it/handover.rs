@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::support::files::{PINS, fleet};
 use crate::support::load::Load;
-use crate::support::processes::{Process, RealFleet, ready};
+use crate::support::processes::{Process, RealFleet, free_port, probe, ready};
 use crate::support::raw::{self, get};
 use crate::support::{ANY, eventually};
 
@@ -97,4 +97,26 @@ async fn a_successor_that_cannot_offer_its_sockets_serves_all_the_same() {
     load.end().await;
     assert!(fleet.router.ended().is_none(), "{}", fleet.router.log());
     assert!(fleet.router.log().contains("nobody can follow this process"), "{}", fleet.router.log());
+}
+
+#[tokio::test]
+async fn a_successor_whose_flags_name_other_addresses_says_so_and_stays_where_it_is() {
+    let mut fleet = start().await;
+    let wanted = free_port();
+    let [admin, probes] = [fleet.admin, fleet.probes].map(|address| address.to_string());
+    let next = follow(&fleet, "moved", [wanted.to_string(), admin, probes]);
+    let mut old = std::mem::replace(&mut fleet.router, next);
+    assert_eq!(old.end().await.code(), Some(0));
+    assert_eq!(raw::ask(fleet.data, get("/", "acme")).await.status(), 200);
+    let log = fleet.router.log();
+    let told =
+        format!("serves on {}, which was handed over, and not on {wanted}, as --listen says", fleet.data);
+    assert!(log.contains(&told), "{log}");
+    assert_eq!(log.matches("which was handed over").count(), 1, "{log}");
+    // One that has them right says nothing.
+    let next = fleet.start_successor("next", &HANDOVER);
+    let mut old = std::mem::replace(&mut fleet.router, next);
+    assert_eq!(old.end().await.code(), Some(0));
+    assert_eq!(probe(fleet.probes, "/readyz").await, 200);
+    assert!(!fleet.router.log().contains("which was handed over"), "{}", fleet.router.log());
 }

@@ -25,7 +25,8 @@ pub(crate) struct Args {
     #[arg(long, env = "COFFERDAM_BACKEND", default_value = "http://127.0.0.1:7200")]
     backend: Backend,
 
-    /// What the backend is spoken to in; auto: HTTP/2 for gRPC, HTTP/1.1 for everything else
+    /// What the backend is spoken to in; auto: HTTP/2 for gRPC, HTTP/1.1 for everything else. With http1 a call of gRPC is
+    /// refused, with http2 a request for WebSocket: 501
     #[arg(long, env = "COFFERDAM_BACKEND_PROTOCOL", value_enum, default_value = "auto")]
     backend_protocol: Protocol,
 

@@ -181,6 +181,10 @@ impl Journey {
             BackendProtocol::Http1 => false,
             BackendProtocol::Http2 => true,
         };
+        let upgrade = body.is_empty() && upgrade::is_asked(&head);
+        if upgrade && http2 {
+            return Err(Rejection::NoWebSocket);
+        }
         let place = gate::enter(&self.cell.compartments, &is).await?;
         let trusted = self.cell.classifier.trusts(peer.ip());
         let relay = Relay {
@@ -191,7 +195,6 @@ impl Journey {
             class: self.cell.classifier.class_name(is.class),
             call,
         };
-        let upgrade = body.is_empty() && upgrade::is_asked(&head);
         let lines = forward::prepare(&mut head.headers, &is, &relay);
         let head = Head {
             method: &head.method,

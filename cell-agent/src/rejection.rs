@@ -33,6 +33,10 @@ pub(crate) enum Rejection {
     /// A call of gRPC to a backend that is spoken to in HTTP/1.1 alone.
     #[error("backend serves no gRPC")]
     NoGrpc,
+    /// WebSocket before a backend that is spoken to in HTTP/2: a stream changes no protocol (RFC 9113 section 8.6), and as a
+    /// mere GET it would be another request.
+    #[error("backend serves no WebSocket")]
+    NoWebSocket,
     /// No place.
     #[error(transparent)]
     Refused(#[from] Refused),
@@ -45,7 +49,9 @@ impl Rejection {
     /// How the rejection is counted.
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
-            Self::Request(_) | Self::Hop(_) | Self::TooLarge(_) | Self::NoGrpc => Outcome::BadRequest,
+            Self::Request(_) | Self::Hop(_) | Self::TooLarge(_) | Self::NoGrpc | Self::NoWebSocket => {
+                Outcome::BadRequest
+            }
             Self::Refused(_) => Outcome::Refused,
             Self::Fault(fault) => match fault {
                 Fault::NoConnection(_) | Fault::Unread => Outcome::Unreachable,
@@ -65,6 +71,9 @@ impl Rejection {
                 .detail(error.to_string()),
             Self::TooLarge(_) | Self::Fault(Fault::BodyTooLarge) => body_too_large(),
             Self::NoGrpc => problem(StatusCode::NOT_IMPLEMENTED, "no_grpc", "Cell's backend serves no gRPC"),
+            Self::NoWebSocket => {
+                problem(StatusCode::NOT_IMPLEMENTED, "no_websocket", "Cell's backend serves no WebSocket")
+            }
             Self::Refused(refused) => compartment(&refused),
             Self::Fault(fault) => backend(&fault),
         }

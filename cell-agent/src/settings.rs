@@ -22,7 +22,7 @@ pub enum BackendProtocol {
     Auto,
     /// HTTP/1.1 alone: calls of gRPC are refused.
     Http1,
-    /// HTTP/2 with prior knowledge for everything.
+    /// HTTP/2 with prior knowledge for everything: WebSocket is refused.
     Http2,
 }
 

@@ -7,6 +7,7 @@ use http::Method;
 
 use super::fleet::{GrpcFleet, before, call, end, refused, speaking, unary};
 use crate::http2::client::{Client, finish, request, send, with};
+use crate::support::raw;
 use crate::support::routers::{TestRouter, settings};
 use crate::support::scripted::Scripted;
 
@@ -119,4 +120,18 @@ async fn a_backend_that_speaks_no_http2_gets_a_status_and_no_hang() {
     refused(&answer, "14");
     assert!(answer.field("grpc-retry-pushback-ms").is_some());
     router.idle().await;
+}
+
+/// It went on as a mere GET, whose answer then was the client's.
+#[tokio::test]
+async fn a_websocket_before_a_backend_of_http2_is_501_and_reaches_nobody() {
+    let fleet = GrpcFleet::with("", speaking(BackendProtocol::Http2)).await;
+    let asking = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-key: a2V5\r\n\
+                  sec-websocket-version: 13\r\n";
+    let answer = fleet.router.ask(raw::with_fields("GET", "/Many", "acme", asking)).await;
+    assert_eq!((answer.status(), answer.problem().as_str()), (501, "no_websocket"));
+    assert_eq!(fleet.router.ask(raw::get("/Many", "acme")).await.status(), 200);
+    assert_eq!(fleet.backends[0].seen().len(), 1);
+    assert!(fleet.backends[1].seen().is_empty());
+    fleet.router.idle().await;
 }

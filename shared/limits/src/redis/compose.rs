@@ -140,20 +140,18 @@ impl Composer<'_> {
         if is_exact && n_waiting > 0 {
             return None;
         }
-        let seen = subject.permits.read();
-        let keep = match is_exact {
-            true => seen.used + subject.reservations.count(),
-            false => ledger.keep(
-                seen.used,
-                n_waiting > 0 || subject.tokens.ledger.lock().is_moving(self.now_us),
-                self.now_us,
-            ),
+        let (seen, spare) = (subject.permits.read(), self.terms.spare(limit.into()));
+        let keep = if is_exact {
+            seen.used + subject.reservations.count()
+        } else {
+            let is_moving = subject.tokens.ledger.lock().is_moving(spare.idle_us(1), self.now_us);
+            ledger.keep(seen.used, n_waiting > 0 || is_moving, spare, self.now_us)
         };
         // Who waits takes what is free first.
         let keep = if n_waiting > 0 { keep.max(seen.cap) } else { keep };
         let held = subject.permits.bind(keep, self.now_us);
         // What is free now others may have taken by the time that those who wait come for it.
-        let want = ledger.want(n_waiting, held);
+        let want = ledger.want(n_waiting, held, spare);
         if held == 0 && want == 0 && !ledger.has_account {
             return None;
         }
@@ -182,16 +180,16 @@ impl Composer<'_> {
                 self.line(None, metered, measure, report, (0, 0))
             });
         }
-        let lease = &meter.lease;
+        let (lease, spare) = (&meter.lease, self.terms.spare(measure.capacity()));
         if lease.has_ended(self.now_us) {
             ledger.let_go(lease.expire());
-        } else if ledger.look(lease.count(), self.now_us) && needed.n == 0 {
+        } else if ledger.look(lease.count(), spare, self.now_us) && needed.n == 0 {
             ledger.let_go(lease.take_up_to(u32::MAX));
         }
         let count = lease.count();
         let missing = needed.sum.saturating_sub(u64::from(count));
         // As with permits, those who wait get theirs beside what is there.
-        let want = ledger.want(needed.sum, count);
+        let want = ledger.want(needed.sum, count, spare);
         if count == 0 && want == 0 && !ledger.has_account {
             return None;
         }

@@ -33,8 +33,9 @@ pub(super) fn due(subject: &Subject, terms: &Terms, now_us: u64) -> Due {
 fn permits_due(subject: &Subject, terms: &Terms, now_us: u64, called_us: u64) -> Due {
     let seen = subject.permits.read();
     let mut ledger = subject.permit_ledger.lock();
-    let is_moving = subject.tokens.ledger.lock().is_moving(now_us);
-    let keep = ledger.keep(seen.used, is_moving, now_us);
+    let spare = terms.spare(ledger.limit.unwrap_or(0).into());
+    let is_moving = subject.tokens.ledger.lock().is_moving(spare.idle_us(1), now_us);
+    let keep = ledger.keep(seen.used, is_moving, spare, now_us);
     let held = seen.cap.max(seen.used);
     if held == 0 && !ledger.has_account {
         return Due::Never;
@@ -52,8 +53,9 @@ fn permits_due(subject: &Subject, terms: &Terms, now_us: u64, called_us: u64) ->
 
 fn tokens_due(meter: &Meter, terms: &Terms, now_us: u64) -> Due {
     let mut ledger = meter.ledger.lock();
-    let count = meter.lease.count();
-    let is_idle = ledger.look(count, now_us);
+    let (count, capacity) = (meter.lease.count(), ledger.measure.map_or(0, |measure| measure.capacity()));
+    let spare = terms.spare(capacity);
+    let is_idle = ledger.look(count, spare, now_us);
     if !meter.alone.lock().is_full(now_us) {
         return Due::Later;
     }
@@ -64,7 +66,7 @@ fn tokens_due(meter: &Meter, terms: &Terms, now_us: u64) -> Due {
     if !ledger.has_account && count == 0 {
         return if ledger.owes() { Due::Now } else { Due::Never };
     }
-    let early = ledger.early();
+    let early = ledger.early(spare);
     let is_low = !is_idle && early > 0 && count <= early && !meter.lease.is_refused(now_us);
     if is_idle || is_low { Due::Now } else { Due::Later }
 }

@@ -9,6 +9,22 @@ use crate::BucketPolicy;
 pub(super) const BLOCK_US: u64 = 250_000;
 /// What lay idle for so long goes back.
 pub(super) const IDLE_US: u64 = 500_000;
+/// Where so much may be spared, a block is what is spent in this many usual blocks, so that a tenant that sends now and then
+/// seldom asks.
+const SPARE_BLOCKS: f32 = 16.0;
+/// The time over which the pace of such a tenant is smoothed: it sends nothing for most of the time.
+const SPARE_PACE_US: f32 = 2_000_000.0;
+/// Permits that are asked for beside those that are needed, where they may be spared.
+const SPARE_PERMITS: u32 = 4;
+
+/// What of a limit a process may keep at hand without a need for it: so little that nobody misses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Spare {
+    /// In tokens or permits.
+    pub(super) most: u32,
+    /// For how long.
+    pub(super) idle_us: u64,
+}
 
 /// The account of tokens on loan.
 #[derive(Debug, Default)]
@@ -46,6 +62,8 @@ struct Pace {
     at_us: u64,
     // Tokens in a block, smoothed over the last few looks.
     per_block: f32,
+    // The same, smoothed over some seconds.
+    steady: f32,
     // When anything was last spent.
     moved_us: u64,
 }
@@ -62,6 +80,13 @@ pub(super) struct PermitLedger {
     peak_us: u64,
     // When more were granted, which those they are for may not have come for yet.
     granted_us: u64,
+}
+
+impl Spare {
+    /// For how long `held` may lie idle before it goes back.
+    pub(super) fn idle_us(self, held: u32) -> u64 {
+        if held <= self.most { self.idle_us } else { IDLE_US }
+    }
 }
 
 impl TokenLedger {
@@ -120,7 +145,7 @@ impl TokenLedger {
     }
 
     /// Looks at how fast tokens are spent. `true` where nothing was for so long that the loan is idle.
-    pub(super) fn look(&mut self, count: u32, now_us: u64) -> bool {
+    pub(super) fn look(&mut self, count: u32, spare: Spare, now_us: u64) -> bool {
         let spent = self.spent(count);
         let (moved, elapsed_us) = (spent - self.pace.spent, now_us.saturating_sub(self.pace.at_us));
         if moved > 0 {
@@ -132,30 +157,44 @@ impl TokenLedger {
             let fresh = elapsed_us > 4 * BLOCK_US;
             let keep = if fresh { 0.0 } else { 0.5 };
             self.pace.per_block = keep * self.pace.per_block + (1.0 - keep) * per_block;
+            let fade = (elapsed_us as f32 / SPARE_PACE_US).min(1.0);
+            self.pace.steady += fade * (per_block - self.pace.steady);
             self.pace.spent = spent;
             self.pace.at_us = now_us;
         }
-        now_us.saturating_sub(self.pace.moved_us) >= IDLE_US
+        let is_idle = now_us.saturating_sub(self.pace.moved_us) >= spare.idle_us(count);
+        if is_idle {
+            (self.pace.per_block, self.pace.steady) = (0.0, 0.0);
+        }
+        is_idle
     }
 
     /// How many tokens to ask for, where those that wait need `needed` and `count` are left: what the next block needs, or
     /// what those who wait do.
-    pub(super) fn want(&self, needed: u64, count: u32) -> u32 {
+    pub(super) fn want(&self, needed: u64, count: u32, spare: Spare) -> u32 {
         // Whoever spends less than a token in that time asks when it needs one.
-        let block = self.pace.per_block as u64;
+        let block = u64::from(self.block(spare));
         let capacity = self.measure.map_or(u64::MAX, |measure| measure.capacity());
         let want = needed.max(block.min(capacity).saturating_sub(u64::from(count)));
         u32::try_from(want).unwrap_or(u32::MAX)
     }
 
-    /// Whether anything was spent lately.
-    pub(super) fn is_moving(&self, now_us: u64) -> bool {
-        self.pace.at_us > 0 && now_us.saturating_sub(self.pace.moved_us) < IDLE_US
+    /// Whether anything was spent within `idle_us`.
+    pub(super) fn is_moving(&self, idle_us: u64, now_us: u64) -> bool {
+        self.pace.at_us > 0 && now_us.saturating_sub(self.pace.moved_us) < idle_us
     }
 
-    /// What may be left when the next block is fetched in good time, before anybody finds it low.
-    pub(super) fn early(&self) -> u32 {
-        (self.pace.per_block * 0.6) as u32
+    /// What may be left when the next block is fetched in good time, before anybody finds it low: what is spent in 150 ms, or a
+    /// quarter of a block that lasts longer.
+    pub(super) fn early(&self, spare: Spare) -> u32 {
+        let soon = (self.pace.per_block * 0.6) as u32;
+        soon.max(self.block(spare).saturating_sub(self.pace.per_block as u32) / 4)
+    }
+
+    /// How many tokens a block has.
+    fn block(&self, spare: Spare) -> u32 {
+        let steady = (SPARE_BLOCKS * self.pace.steady) as u32;
+        (self.pace.per_block as u32).max(steady.min(spare.most))
     }
 
     /// When to ask for more: at a quarter of a block.
@@ -166,7 +205,7 @@ impl TokenLedger {
 
 impl PermitLedger {
     /// Looks at what is in use; the result is how many permits are worth keeping.
-    pub(super) fn keep(&mut self, used: u32, is_active: bool, now_us: u64) -> u32 {
+    pub(super) fn keep(&mut self, used: u32, is_active: bool, spare: Spare, now_us: u64) -> u32 {
         if used >= self.peak || now_us.saturating_sub(self.peak_us) >= IDLE_US {
             (self.peak, self.peak_us) = (used, now_us);
         }
@@ -174,8 +213,9 @@ impl PermitLedger {
             return u32::MAX;
         }
         // A tenant that sends keeps a permit at least: between two looks it may have had many.
-        let floor = if is_active { 1 } else { 0 };
-        if self.peak == 0 { floor } else { self.peak.saturating_add(self.peak / 4 + 1) }
+        let floor = if is_active { spare.most.max(1) } else { 0 };
+        let peak = if self.peak == 0 { 0 } else { self.peak.saturating_add(self.peak / 4 + 1) };
+        peak.max(floor)
     }
 
     /// Notes that more were granted.
@@ -184,14 +224,17 @@ impl PermitLedger {
     }
 
     /// How many permits more to ask for, where so many wait and the cap is too small for them.
-    pub(super) fn want(&self, waiting: u32, cap: u32) -> u32 {
-        if waiting == 0 { 0 } else { waiting.saturating_add(cap / 2) }
+    pub(super) fn want(&self, waiting: u32, cap: u32, spare: Spare) -> u32 {
+        let more = (cap / 2).max(SPARE_PERMITS.min(spare.most));
+        if waiting == 0 { 0 } else { waiting.saturating_add(more) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NONE: Spare = Spare { most: 0, idle_us: 2_000_000 };
 
     fn ledger() -> TokenLedger {
         let policy = BucketPolicy::new("1000/s".parse().unwrap(), 2000).unwrap();
@@ -226,15 +269,46 @@ mod tests {
     #[test]
     fn a_block_is_what_is_spent_in_a_quarter_of_a_second() {
         let mut ledger = ledger();
-        assert_eq!(ledger.want(1, 0), 1, "nothing is known of a pace yet");
+        assert_eq!(ledger.want(1, 0, NONE), 1, "nothing is known of a pace yet");
         ledger.grant(1_000, 0);
         for (count, at_us) in
             [(1000, 100_000), (900, 200_000), (800, 300_000), (700, 400_000), (600, 500_000)]
         {
-            assert!(!ledger.look(count, at_us));
+            assert!(!ledger.look(count, NONE, at_us));
         }
-        let want = ledger.want(1, 0);
+        let want = ledger.want(1, 0, NONE);
         assert!((230..=250).contains(&want), "100 in 100 ms: {want}");
-        assert!(ledger.look(600, 1_100_000), "idle for 600 ms");
+        assert!(ledger.look(600, NONE, 1_100_000), "idle for 600 ms");
+    }
+
+    #[test]
+    fn who_sends_now_and_then_keeps_a_little_at_hand_for_longer() {
+        let (mut ledger, spare) = (ledger(), Spare { most: 60, idle_us: 2_000_000 });
+        ledger.grant(60, 0);
+        // Four a second, looked at ten times a second.
+        let (mut count, mut now_us) = (60, 0);
+        for n in 0..60 {
+            now_us += 100_000;
+            count -= u32::from(n % 5 == 0 || n % 5 == 2);
+            assert!(!ledger.look(count, spare, now_us));
+        }
+        let want = ledger.want(0, 0, spare);
+        assert!((10..=24).contains(&want), "four seconds of four a second: {want}");
+        assert!(ledger.want(0, 0, NONE) <= 2, "a quarter of a second of it");
+        assert!((1..=5).contains(&ledger.early(spare)), "a quarter of it: {}", ledger.early(spare));
+        assert!(!ledger.look(count, spare, now_us + 1_000_000), "so little is missed by nobody");
+        assert!(ledger.look(count, spare, now_us + 2_300_000));
+        assert_eq!(ledger.want(0, 0, spare), 0, "and then nothing is wanted");
+    }
+
+    #[test]
+    fn permits_that_may_be_spared_stay_with_who_sends() {
+        let (mut ledger, spare) = (PermitLedger::default(), Spare { most: 3, idle_us: 2_000_000 });
+        assert_eq!((ledger.want(1, 0, NONE), ledger.want(1, 0, spare), ledger.want(1, 20, spare)), (1, 4, 11));
+        let later = 10 * IDLE_US;
+        assert_eq!(ledger.keep(0, true, spare, later), 3);
+        assert_eq!(ledger.keep(0, true, NONE, later), 1);
+        assert_eq!(ledger.keep(0, false, spare, later), 0);
+        assert_eq!(ledger.keep(8, true, spare, later), 11, "what is in use needs more");
     }
 }

@@ -4,6 +4,7 @@
 //! hash, so that the remainders of many tenants are spread over the routers, and nobody has to agree on anything.
 
 use std::hash::Hasher;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use cofferdam_model::{Rate, TenantId};
 use parking_lot::RwLock;
@@ -19,6 +20,8 @@ pub(super) struct Sharers {
     own: String,
     // The live sessions that were last seen, this one aside.
     others: RwLock<Vec<Other>>,
+    // How many share: `others` and this one, or as configured. Every request reads it.
+    count: AtomicU32,
 }
 
 /// Another router's session.
@@ -38,7 +41,8 @@ pub(super) struct Place {
 
 impl Sharers {
     pub(super) fn new(configured: u32, own: String) -> Self {
-        Self { configured: configured.max(1), own, others: RwLock::default() }
+        let configured = configured.max(1);
+        Self { configured, own, others: RwLock::default(), count: AtomicU32::new(configured) }
     }
 
     /// Takes over the live sessions that the store named. Who is missing counts for one more TTL: a store that forgot
@@ -58,12 +62,14 @@ impl Sharers {
                 others.push(Other { session, missing_since_us: None });
             }
         }
+        let seen = others.len() as u32 + 1;
+        self.count.store(seen.max(self.configured), Ordering::Relaxed);
     }
 
     /// How many share.
+    #[inline]
     pub(super) fn count(&self) -> u32 {
-        let seen = self.others.read().len() as u32 + 1;
-        seen.max(self.configured)
+        self.count.load(Ordering::Relaxed)
     }
 
     /// This router's place for `tenant`; the fleet's own limits have no tenant.

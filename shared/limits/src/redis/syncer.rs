@@ -23,9 +23,14 @@ use super::reply::Replies;
 use super::roll;
 use super::subject::Subject;
 
-/// How often what is on loan is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How often the live sessions are called, in looks.
+/// How often a part of what is on loan is looked at.
+const TURN_EVERY: Duration = Duration::from_millis(10);
+/// In so many turns everything was looked at, unless it is very much. All at once would hold up those who wait.
+const TURNS: usize = 10;
+/// The most that is looked at in a turn, as long as everything is in [`MAX_TURNS`], well within a heartbeat.
+const MAX_IN_TURN: usize = 2048;
+const MAX_TURNS: usize = 150;
+/// How often the live sessions are called, in rounds of [`TURNS`].
 const ROLL_EVERY: u64 = 10;
 /// Subjects in one call, and in one go.
 const MAX_SUBJECTS: usize = 64;
@@ -42,7 +47,10 @@ pub(super) struct Syncer {
     queued: Queued<Subject>,
     /// Everybody who may hold anything.
     watched: Vec<Arc<Subject>>,
-    n_looks: u64,
+    /// Who of them is looked at next.
+    next: usize,
+    n_turns: usize,
+    n_rounds: u64,
     /// Connections to the store that were made so far.
     connections: u64,
     /// Times that the store came back so far.
@@ -70,7 +78,9 @@ impl Syncer {
             core,
             queued,
             watched,
-            n_looks: 0,
+            next: 0,
+            n_turns: 0,
+            n_rounds: 0,
             connections: 0,
             n_returns: 0,
             calls: FuturesUnordered::new(),
@@ -80,13 +90,13 @@ impl Syncer {
 
     /// Calls for ever: it ends with its runtime.
     pub(super) async fn run(mut self) {
-        let mut looks = tokio::time::interval(LOOK_EVERY);
-        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut turns = tokio::time::interval(TURN_EVERY);
+        turns.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
                 // First, and seldom: whatever else comes without end, loans have to be renewed.
-                _ = looks.tick() => self.look(),
+                _ = turns.tick() => self.turn(),
                 Some(returned) = self.calls.next() => self.take_over(returned),
                 item = self.queued.next(), if self.calls.len() < MAX_CALLS => match item {
                     Some(item) => self.serve(item),
@@ -116,29 +126,51 @@ impl Syncer {
         self.call(batch);
     }
 
-    /// Looks at everything on loan: calls for whom it is time, and forgets who holds nothing any more.
-    fn look(&mut self) {
-        self.n_looks += 1;
+    /// Looks at the next part of what is on loan, and, once a round, at who else is there.
+    fn turn(&mut self) {
+        if self.n_turns == 0 {
+            self.round();
+        }
+        let (n, done) = (self.watched.len(), self.n_turns);
+        self.n_turns = (done + 1) % TURNS;
+        let part = n * (done + 1) / TURNS - n * done / TURNS;
+        self.look(part.min(MAX_IN_TURN.max(n.div_ceil(MAX_TURNS))));
+    }
+
+    fn round(&mut self) {
+        self.n_rounds += 1;
         let connections = self.core.link.metrics().connections;
         if std::mem::replace(&mut self.connections, connections) != connections {
             // It may be another server, or one that lost everything.
             begin::call(&self.core);
         }
         // Where nobody has anything to say, the roll is what tells that the store is back.
-        if self.n_looks % ROLL_EVERY == 1 || self.core.health.is_away() {
+        if self.n_rounds % ROLL_EVERY == 1 || self.core.health.is_away() {
             roll::call(&self.core);
         }
+    }
+
+    /// Looks at the next `n` of those who may hold anything: calls for whom it is time, and forgets who holds nothing any more.
+    fn look(&mut self, n: usize) {
         let now_us = self.core.terms.clock.now_us();
         let mut batch = Vec::new();
-        self.watched.retain(|subject| match due(subject, &self.core.terms, now_us) {
-            Due::Later => true,
-            Due::Now => {
-                batch.push(Arc::clone(subject));
-                true
+        for _ in 0..n {
+            if self.next >= self.watched.len() {
+                self.next = 0;
             }
-            // Whoever is still held by a request is looked at again.
-            Due::Never => !self.core.table.forget(subject),
-        });
+            let Some(subject) = self.watched.get(self.next) else { break };
+            match due(subject, &self.core.terms, now_us) {
+                // The last one takes its place, and is looked at next.
+                Due::Never if self.core.table.forget(subject) => {
+                    self.watched.swap_remove(self.next);
+                    continue;
+                }
+                Due::Now => batch.push(Arc::clone(subject)),
+                // Whoever is still held by a request is looked at again.
+                Due::Later | Due::Never => {}
+            }
+            self.next += 1;
+        }
         if self.core.health.is_away() {
             // All are registered once it is back: until then a few suffice.
             batch.truncate(MAX_WHILE_AWAY);
@@ -152,7 +184,7 @@ impl Syncer {
         let n_returns = self.core.health.n_closed();
         if std::mem::replace(&mut self.n_returns, n_returns) != n_returns {
             tracing::info!("the limit store answers again");
-            self.look();
+            self.look(self.watched.len());
         }
     }
 

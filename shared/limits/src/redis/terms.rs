@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::ledger::BLOCK_US;
+use super::ledger::{BLOCK_US, IDLE_US, Spare};
 use super::measure::Measure;
 use super::op::Session;
 use super::share::Sharers;
@@ -16,6 +16,9 @@ pub const DEFAULT_TTL: Duration = Duration::from_secs(6);
 const SCARCE_US: u64 = 50_000;
 /// A share of fewer tokens or permits than this is no block.
 const SMALLEST_BLOCK: u64 = 4;
+/// Of a limit, all routers together may keep one part in so many at hand for tenants that send now and then: so little is
+/// missed by nobody.
+const SPARE_PARTS: u64 = 16;
 
 /// How a limit is held to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -108,6 +111,12 @@ impl Terms {
                 is_slow || measure.capacity() < SMALLEST_BLOCK * u64::from(self.sharers.count())
             }
         }
+    }
+
+    /// What of a limit of `capacity` this process may keep at hand for whoever comes next.
+    pub(super) fn spare(&self, capacity: u64) -> Spare {
+        let most = capacity / (SPARE_PARTS * u64::from(self.sharers.count()));
+        Spare { most: u32::try_from(most).unwrap_or(u32::MAX), idle_us: self.heartbeat_us().max(IDLE_US) }
     }
 
     /// Whether each request asks for its permit.

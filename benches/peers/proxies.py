@@ -23,7 +23,7 @@ class Proxy:
     def __init__(self, name, kind, limits, workers=1, parity=False):
         self.name, self.kind, self.limits, self.workers = name, kind, limits, workers
         # The lines of a template that are taken, by what they begin with.
-        self.taken = {"@limits@": limits, "@parity@": parity}
+        self.taken = {"@limits@": limits, "@off@": not limits, "@parity@": parity}
         # An agent is told by its router.
         self.field = "cofferdam-tenant" if kind == "agent" else "x-tenant-id"
 
@@ -97,8 +97,8 @@ class Site:
         return processes.start(command, cores, port)
 
     def write(self, template, proxy, cells=None):
-        """A set-up out of its template: lines that begin with `@limits@` are for limits, with `@parity@` for parity, and
-        with `@cell@` for each cell."""
+        """A set-up out of its template: lines that begin with `@limits@` are for limits, with `@off@` for none, with
+        `@parity@` for parity, and with `@cell@` for each cell."""
         with open(os.path.join(HERE, "conf", template)) as file:
             lines = file.read().splitlines()
         out = []

@@ -71,9 +71,10 @@ def cases(with_envoy):
     cores = "0,1" if os.cpu_count() > 1 else "0"
     found.append(Case("workers", f"two workers on cores {cores}, 128 B", [two, router], [("router", "cpu_us", 1.1)], cores=cores))
     shared, off = Proxy("limits in Redis", "router-with-store", True), Proxy("limits off", "router", False)
+    peers = [shared, off, Proxy("limits in the process", "router", True)]
     title = "limits in Redis beside none, 128 B, 64 connections"
-    found.append(Case("store", title, [shared, off], [("limits off", "cpu_us", 1.05)]))
-    found.append(Case("store", title + ", fixed rate", [shared, off], [("limits off", "p50_us", 1.1)], rate=True))
+    found.append(Case("store", title, peers, [("limits off", "cpu_us", 1.05), ("limits in the process", "cpu_us", None)]))
+    found.append(Case("store", title + ", fixed rate", peers[:2], [("limits off", "p50_us", 1.1)], rate=True))
     return found
 
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use cofferdam_fleet::{Bucket, Fleet, Plan, Quota, Route, Shape};
+use cofferdam_fleet::{Bucket, Fleet, LimitMode, Plan, Quota, Route, Shape};
 use cofferdam_limits::{
     BucketPolicy, LevelPolicy, Levels, PolicyError, RouteKey, ShapePolicy, WindowPolicy, Windows,
 };
@@ -25,6 +25,8 @@ pub(crate) struct PlanLimits {
     pub(crate) on_store_failure: OnStoreFailure,
     /// Whether what a route adds only counts for this plan's tenants.
     shadow: bool,
+    /// Whether nothing limits, and answers say nothing of limits.
+    pub(crate) is_off: bool,
 }
 
 /// A route, ready for requests.
@@ -61,6 +63,7 @@ impl PlanLimits {
             quotas,
             on_store_failure: plan.on_store_failure.unwrap_or(fleet.limits.on_store_failure),
             shadow,
+            is_off: fleet.limits.mode == LimitMode::Off,
         })
     }
 

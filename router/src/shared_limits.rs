@@ -48,7 +48,8 @@ impl RouterLimits {
         let mode = match fleet.limits.mode {
             LimitMode::Exact => Mode::Exact,
             LimitMode::Lease => Mode::Lease,
-            LimitMode::Auto => Mode::Auto,
+            // Where nothing is limited, nobody asks.
+            LimitMode::Auto | LimitMode::Off => Mode::Auto,
         };
         let name = redis::Fleet::parse(fleet.name.as_str())?;
         let routers = fleet.limits.routers.unwrap_or(1);

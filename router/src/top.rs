@@ -43,7 +43,8 @@ pub(crate) struct Counters(Mutex<Counted>);
 #[derive(Debug)]
 struct Counted {
     used: Recent<TenantId>,
-    cost: Recent<TenantId>,
+    /// Nothing as long as every request cost one: then it is the same as `used`.
+    cost: Option<Recent<TenantId>>,
     refused: Recent<TenantId>,
 }
 
@@ -57,7 +58,7 @@ impl Top {
     /// Counters for one more worker.
     pub(crate) fn worker(&self) -> Arc<Counters> {
         let recent = || Recent::new(N_COUNTERS, WINDOW, self.began);
-        let counted = Counted { used: recent(), cost: recent(), refused: recent() };
+        let counted = Counted { used: recent(), cost: None, refused: recent() };
         let counters = Arc::new(Counters(Mutex::new(counted)));
         self.workers.lock().push(Arc::clone(&counters));
         counters
@@ -74,8 +75,14 @@ impl Counters {
     /// Counts a request that was admitted.
     pub(crate) fn admitted(&self, tenant: &TenantId, cost: u32, now: Instant) {
         let mut counted = self.0.lock();
-        counted.used.add(tenant, 1, now);
-        counted.cost.add(tenant, cost.into(), now);
+        let Counted { used, cost: costs, .. } = &mut *counted;
+        if cost != 1 && costs.is_none() {
+            *costs = Some(used.clone());
+        }
+        if let Some(costs) = costs {
+            costs.add(tenant, cost.into(), now);
+        }
+        used.add(tenant, 1, now);
     }
 
     /// Counts a request that was refused.
@@ -85,10 +92,11 @@ impl Counters {
 
     fn copy(&self, by: By, now: Instant) -> Recent<TenantId> {
         let mut counted = self.0.lock();
+        let Counted { used, cost, refused } = &mut *counted;
         let recent = match by {
-            By::Use => &mut counted.used,
-            By::Cost => &mut counted.cost,
-            By::Refusals => &mut counted.refused,
+            By::Use => used,
+            By::Cost => cost.as_mut().unwrap_or(used),
+            By::Refusals => refused,
         };
         recent.turn(now);
         recent.clone()
@@ -107,7 +115,8 @@ mod tests {
         let top = Top::default();
         let (one, other) = (top.worker(), top.worker());
         let now = Instant::now();
-        one.admitted(&acme, 8, now);
+        one.admitted(&acme, 1, now);
+        one.admitted(&acme, 7, now);
         other.admitted(&acme, 0, now);
         other.admitted(&globex, 16, now);
         other.refused(&globex, now);
@@ -115,7 +124,7 @@ mod tests {
             let entries = top.ranking(by, now).entries;
             entries.into_iter().map(|entry| (entry.key, entry.count)).collect()
         };
-        assert_eq!(counts(By::Use, now), [(acme, 2), (globex, 1)]);
+        assert_eq!(counts(By::Use, now), [(acme, 3), (globex, 1)]);
         assert_eq!(counts(By::Cost, now), [(globex, 16), (acme, 8)]);
         assert_eq!(counts(By::Refusals, now), [(globex, 1)]);
         assert_eq!(counts(By::Use, now + WINDOW).len(), 2);

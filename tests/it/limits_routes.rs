@@ -188,3 +188,17 @@ async fn the_older_fields_can_be_left_out() {
         assert_eq!(answer.field(name), None);
     }
 }
+
+#[tokio::test]
+async fn where_limits_are_off_nothing_is_refused_and_no_answer_names_a_limit() {
+    let routes = "routes: [{ match: { path: /x }, limit: { sustained: 1/h, burst: 1 } }]";
+    let text = plan("").replace("burst: 1000", "burst: 1").replace("jitter: 0", "mode: off");
+    let (_cell, router) = start(&format!("{text}ceiling: {{ max_in_flight: 1 }}\n{routes}")).await;
+    for _ in 0..4 {
+        let answer = router.ask(get("/x", "acme")).await;
+        assert_eq!(answer.status(), 200);
+        assert!(!answer.text().contains("ratelimit"), "{}", answer.text());
+    }
+    let published = router.ask(get("/.well-known/cofferdam/limits", "acme")).await;
+    assert!(!published.text().contains("burst"), "{}", published.text());
+}

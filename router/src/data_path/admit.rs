@@ -29,6 +29,9 @@ pub(super) async fn admit<'v>(
     limits: &Limits,
     deadline: Instant,
 ) -> Result<Admitted<'v>, NotAdmitted<'v>> {
+    if identified.plan.is_off {
+        return Ok(Admitted { identified, permit: Permit::empty(), deadline });
+    }
     let decided = match identified.demand(|demand| limits.admit(demand)) {
         Admission::Admitted(permit) => Ok(permit),
         Admission::Refused(refusal) => Err(refusal),

@@ -53,8 +53,11 @@ impl Shown<'_> {
         windows.into_iter().enumerate().filter(move |(_, window)| short(*window)).map(|(at, _)| at)
     }
 
-    /// Sets the fields. `refused` is a refusal by these limits, if there was one.
+    /// Sets the fields, unless limits are off. `refused` is a refusal by these limits, if there was one.
     pub(super) fn set(self, fields: &mut HeaderMap, standing: &Standing, refused: Option<&Refusal>) {
+        if self.plan.is_off {
+            return;
+        }
         let Some(bucket) = &standing.bucket else {
             fields.insert(POLICY, self.plan.policy.clone());
             return;

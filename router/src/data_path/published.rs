@@ -38,7 +38,8 @@ pub(super) fn answer(identified: &Identified<'_>, view: &View) -> Response<Bytes
     limits.insert("tenant".to_owned(), identified.tenant.as_str().into());
     let of_plan = || fleet.tenant.plan_for(&identified.tenant).and_then(|plan| fleet.plans.get(plan.get()));
     let overridden = view.overridden.get(&identified.tenant).map(|overridden| &overridden.plan);
-    if let Some(plan) = overridden.or_else(of_plan) {
+    let plan = overridden.or_else(of_plan).filter(|_| !identified.plan.is_off);
+    if let Some(plan) = plan {
         limits.insert("plan".to_owned(), plan.name.as_str().into());
         limits.extend(bucket(&plan.bucket));
         limits.insert("max_in_flight".to_owned(), plan.max_in_flight.into());
@@ -46,7 +47,7 @@ pub(super) fn answer(identified: &Identified<'_>, view: &View) -> Response<Bytes
             |quota: &cofferdam_fleet::Quota| json!({"window_s": quota.window_s, "tokens": quota.limit});
         limits.insert("quotas".to_owned(), plan.quotas.iter().map(quota).collect());
     }
-    let routes = fleet.routes.as_slice().iter().map(route);
+    let routes = fleet.routes.as_slice().iter().map(|it| route(it, identified.plan.is_off));
     limits.insert("routes".to_owned(), routes.collect());
     let mut response = Response::new(Bytes::from(Value::Object(limits).to_string()));
     let fields = response.headers_mut();
@@ -56,7 +57,7 @@ pub(super) fn answer(identified: &Identified<'_>, view: &View) -> Response<Bytes
     response
 }
 
-fn route(route: &Route) -> Value {
+fn route(route: &Route, is_off: bool) -> Value {
     let mut matched = Map::new();
     matched.insert("path".to_owned(), (&*route.path).into());
     if let Some(method) = &route.method {
@@ -69,7 +70,7 @@ fn route(route: &Route) -> Value {
     let mut shown = Map::new();
     shown.insert("match".to_owned(), Value::Object(matched));
     shown.insert("cost".to_owned(), route.cost.into());
-    if let Some(limit) = &route.limit {
+    if let Some(limit) = route.limit.as_ref().filter(|_| !is_off) {
         shown.insert("limit".to_owned(), Value::Object(bucket(limit)));
     }
     Value::Object(shown)

@@ -22,11 +22,13 @@ pub enum LimitMode {
     /// Exact where a limit is so small that blocks would be unfair, by blocks where it is not.
     #[default]
     Auto,
+    /// Nothing is limited, whatever plans, routes and the ceiling say, and answers name no limits.
+    Off,
 }
 
 /// Why text is no mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not exact, lease or auto")]
+#[error("{0:?} is not exact, lease, auto or off")]
 pub struct LimitModeError(String);
 
 /// The whole fleet's limits; what is absent is not limited.
@@ -116,7 +118,7 @@ impl LimitRules {
 }
 
 scalar! {
-    LimitMode, LimitMode::from_str, "exact, lease or auto";
+    LimitMode, LimitMode::from_str, "exact, lease, auto or off";
 }
 
 impl FromStr for LimitMode {
@@ -127,6 +129,7 @@ impl FromStr for LimitMode {
             "exact" => Ok(Self::Exact),
             "lease" => Ok(Self::Lease),
             "auto" => Ok(Self::Auto),
+            "off" => Ok(Self::Off),
             _ => Err(LimitModeError(text.to_owned())),
         }
     }

@@ -173,8 +173,8 @@ impl Permit {
         Self(grant)
     }
 
-    /// A permit for nothing, until a store has filled its grant.
-    pub(crate) fn empty() -> Self {
+    /// A permit for nothing: of a request that no limit holds, or until a store has filled its grant.
+    pub fn empty() -> Self {
         Self(Grant::new())
     }
 

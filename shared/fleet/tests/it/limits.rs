@@ -182,7 +182,7 @@ fn shadows_and_what_happens_without_the_store_are_read_wherever_they_stand() {
 #[test]
 fn a_word_that_no_limit_knows_is_refused() {
     refused(&[
-        ("limits: { mode: fast }", "5:17: limits.mode: \"fast\" is not exact, lease or auto"),
+        ("limits: { mode: fast }", "5:17: limits.mode: \"fast\" is not exact, lease, auto or off"),
         ("limits: { routers: 0 }", "5:20: limits.routers: 0 is outside 1 to 10000"),
         (
             "limits: { on_store_failure: fail }",

@@ -304,7 +304,10 @@ mod tests {
     #[test]
     fn permits_that_may_be_spared_stay_with_who_sends() {
         let (mut ledger, spare) = (PermitLedger::default(), Spare { most: 3, idle_us: 2_000_000 });
-        assert_eq!((ledger.want(1, 0, NONE), ledger.want(1, 0, spare), ledger.want(1, 20, spare)), (1, 4, 11));
+        assert_eq!(
+            (ledger.want(1, 0, NONE), ledger.want(1, 0, spare), ledger.want(1, 20, spare)),
+            (1, 4, 11)
+        );
         let later = 10 * IDLE_US;
         assert_eq!(ledger.keep(0, true, spare, later), 3);
         assert_eq!(ledger.keep(0, true, NONE, later), 1);

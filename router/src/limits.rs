@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use cofferdam_fleet::{Bucket, Fleet, LimitMode, Plan, Quota, Route, Shape};
 use cofferdam_limits::{
-    BucketPolicy, LevelPolicy, Levels, PolicyError, RouteKey, ShapePolicy, WindowPolicy, Windows,
+    BucketPolicy, LevelPolicy, Levels, PolicyError, RouteKey, RoutePolicy, ShapePolicy, WindowPolicy, Windows,
 };
 use cofferdam_model::{Level, OnStoreFailure};
 use http::HeaderValue;
@@ -35,7 +35,7 @@ pub(crate) struct RouteLimits {
     /// What stores know it by.
     pub(crate) key: RouteKey,
     /// Its own limit and shape, if it has any.
-    level: Option<LevelPolicy>,
+    level: Option<RoutePolicy>,
     /// What it adds to RateLimit-Policy; empty where it has no limit.
     pub(crate) policy: Box<str>,
 }
@@ -70,7 +70,7 @@ impl PlanLimits {
     /// The levels that a request on `route` passes, where that adds one.
     pub(crate) fn levels_on(&self, route: &RouteLimits) -> Option<Levels> {
         let level = route.level?;
-        Some(self.levels.and_route(LevelPolicy { shadow: level.shadow || self.shadow, ..level }))
+        Some(self.levels.and_route(RoutePolicy { shadow: level.shadow || self.shadow, ..level }))
     }
 }
 
@@ -80,12 +80,8 @@ impl RouteLimits {
         let named = |error| LimitsError { whose: format!("route {text}"), error };
         let limit = route.limit.as_ref().map(bucket).transpose().map_err(named)?;
         let shape = route.shape.as_ref().map(shape).transpose().map_err(named)?;
-        let level = (limit.is_some() || shape.is_some()).then(|| LevelPolicy {
-            bucket: limit,
-            shape,
-            shadow: fleet.limits.shadow,
-            ..LevelPolicy::unlimited(Level::Route)
-        });
+        let limits = limit.is_some() || shape.is_some();
+        let level = limits.then_some(RoutePolicy { bucket: limit, shape, shadow: fleet.limits.shadow });
         let policy = route.limit.map_or_else(String::new, |Bucket { sustained, burst }| {
             format!(", \"route\";q={burst};w={}", sustained.window_s(burst))
         });

@@ -45,8 +45,8 @@ pub use engine::{Admission, DEFAULT_BUDGET, Limits, PendingAdmission};
 pub use metrics::{Metrics, StoreMetrics};
 pub use permit::{Grant, Held, Outcome, Paid, Permit};
 pub use policy::{
-    BucketPolicy, LevelPolicy, Levels, MAX_LEVELS, MAX_WINDOW_S, MAX_WINDOWS, PolicyError, ShapePolicy,
-    WindowPolicy, Windows, max_quota,
+    BucketPolicy, LevelPolicy, Levels, MAX_LEVELS, MAX_WINDOW_S, MAX_WINDOWS, PolicyError, RoutePolicy,
+    ShapePolicy, WindowPolicy, Windows, max_quota,
 };
 pub use refusal::{Refusal, Wait};
 pub use standing::{Beside, BucketStanding, Standing, WindowStanding};

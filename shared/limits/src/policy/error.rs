@@ -40,9 +40,12 @@ pub enum PolicyError {
         /// How long one may wait, in microseconds.
         max_wait_us: u64,
     },
-    /// A shape below the route level.
+    /// A shape above the route level.
     #[error("level {0} has a shape: only a route is let through evenly")]
     Shaped(Level),
+    /// A limit that a route cannot have.
+    #[error("a route has no {0} of its own: that is counted by tenant")]
+    OnRoute(&'static str),
     /// No levels, or too many.
     #[error("{0} levels are not between 1 and {MAX_LEVELS}")]
     LevelCount(usize),

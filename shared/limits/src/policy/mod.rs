@@ -15,21 +15,32 @@ pub use self::error::PolicyError;
 pub use self::quota::{WindowPolicy, Windows};
 pub use self::shape::ShapePolicy;
 
-/// The limits of one level. A limit that is absent does not bind; what is in flight is counted all the same, but at a
-/// route without a limit of its own.
+/// The limits of one level. A limit that is absent does not bind; what is in flight is counted all the same, but not by
+/// route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LevelPolicy {
     /// Which level this is.
     pub level: Level,
     /// How fast.
     pub bucket: Option<BucketPolicy>,
-    /// How many at once. 0 admits nothing.
+    /// How many at once: not at the route level. 0 admits nothing.
     pub max_in_flight: Option<u32>,
-    /// How much in a long time.
+    /// How much in a long time: not at the route level.
     pub windows: Windows,
     /// How evenly, all tenants together: at the route level alone.
     pub shape: Option<ShapePolicy>,
     /// Whether the level only counts what it would refuse, and lets it pass.
+    pub shadow: bool,
+}
+
+/// All that a route may limit: how fast each tenant goes there, and how evenly all of them do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoutePolicy {
+    /// How fast, for each tenant.
+    pub bucket: Option<BucketPolicy>,
+    /// How evenly, all tenants together.
+    pub shape: Option<ShapePolicy>,
+    /// Whether the route only counts what it would refuse, and lets it pass.
     pub shadow: bool,
 }
 
@@ -55,8 +66,16 @@ impl LevelPolicy {
     }
 }
 
+impl From<RoutePolicy> for LevelPolicy {
+    fn from(route: RoutePolicy) -> Self {
+        let RoutePolicy { bucket, shape, shadow } = route;
+        Self { bucket, shape, shadow, ..Self::unlimited(Level::Route) }
+    }
+}
+
 impl Levels {
-    /// Checks that `policies` go from wide to narrow, each level at most once, and that a route alone is shaped.
+    /// Checks that `policies` go from wide to narrow, each level at most once, that a route alone is shaped, and that it has
+    /// neither permits nor quotas: those are counted by tenant, and not by route.
     pub fn new(policies: &[LevelPolicy]) -> Result<Self, PolicyError> {
         let (Some(&first), true) = (policies.first(), policies.len() <= MAX_LEVELS) else {
             return Err(PolicyError::LevelCount(policies.len()));
@@ -68,16 +87,24 @@ impl Levels {
         if let Some(policy) = policies.iter().find(shaped) {
             return Err(PolicyError::Shaped(policy.level));
         }
+        if let Some(route) = policies.iter().find(|policy| policy.level == Level::Route) {
+            if route.max_in_flight.is_some() {
+                return Err(PolicyError::OnRoute("limit in flight"));
+            }
+            if !route.windows.is_empty() {
+                return Err(PolicyError::OnRoute("quota"));
+            }
+        }
         let mut all = [first; MAX_LEVELS];
         all[..policies.len()].copy_from_slice(policies);
         Ok(Self { policies: all, len: policies.len() as u8 })
     }
 
-    /// The same levels and `route` as the narrowest, in the place of any that was there; it is taken for the route level.
-    pub fn and_route(&self, route: LevelPolicy) -> Self {
+    /// The same levels and `route` as the narrowest, in the place of any that was there.
+    pub fn and_route(&self, route: RoutePolicy) -> Self {
         let mut levels = *self;
         let wide = self.as_slice().iter().filter(|policy| policy.level < Level::Route).count();
-        levels.policies[wide] = LevelPolicy { level: Level::Route, ..route };
+        levels.policies[wide] = route.into();
         levels.len = wide as u8 + 1;
         levels
     }
@@ -126,9 +153,24 @@ mod tests {
     #[test]
     fn a_route_is_added_as_the_narrowest() {
         let [fleet, tenant, route] = Level::ALL.map(LevelPolicy::unlimited);
-        let other = LevelPolicy { max_in_flight: Some(7), ..route };
+        let other = RoutePolicy { bucket: None, shape: None, shadow: true };
+        let added = LevelPolicy { shadow: true, ..route };
         for wide in [&[fleet, tenant][..], &[fleet, tenant, route]] {
-            assert_eq!(Levels::new(wide).unwrap().and_route(other).as_slice(), [fleet, tenant, other]);
+            assert_eq!(Levels::new(wide).unwrap().and_route(other).as_slice(), [fleet, tenant, added]);
+        }
+    }
+
+    #[test]
+    fn a_route_has_neither_permits_nor_quotas() {
+        let windows = Windows::new(&[WindowPolicy::new(3_600, 5).unwrap()]).unwrap();
+        for level in Level::ALL {
+            let with = |what, policy| match level {
+                Level::Route => assert_eq!(Levels::new(&[policy]), Err(PolicyError::OnRoute(what))),
+                Level::Fleet | Level::Tenant => assert!(Levels::new(&[policy]).is_ok()),
+            };
+            let plain = LevelPolicy::unlimited(level);
+            with("limit in flight", LevelPolicy { max_in_flight: Some(7), ..plain });
+            with("quota", LevelPolicy { windows, ..plain });
         }
     }
 

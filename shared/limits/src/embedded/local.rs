@@ -21,6 +21,12 @@ impl Local {
         Ok(())
     }
 
+    /// Puts `tokens` back that were taken.
+    pub(crate) fn refund(&mut self, tokens: u32) {
+        // A refund is the same at any time, and under any policy.
+        self.0.correct(tokens.into(), None, 0);
+    }
+
     /// Whether there is nothing to remember.
     pub(crate) fn is_full(&self, now_us: u64) -> bool {
         self.0.is_full(now_us)

@@ -1,18 +1,17 @@
 //! What stands in while the store is away: this router's share of each limit, everything, or nothing. What is admitted here
 //! counts in the same words as ever, so that the store hears of it once it is back.
 
-use std::sync::Arc;
-
 use cofferdam_model::{Level, Limited, OnStoreFailure};
 use parking_lot::Mutex;
 
 use super::measure::Measure;
+use super::piecemeal::{Piecemeal, Source};
 use super::share::Place;
 use super::subject::{Meter, Subject};
 use super::take::{Taker, each_meter};
 use crate::embedded::Lines;
 use crate::refusal::{Refused, keep_stricter};
-use crate::{BucketPolicy, Demand, Grant, LevelPolicy, Paid, Refusal, Wait};
+use crate::{BucketPolicy, Demand, Grant, LevelPolicy, Refusal, Wait};
 
 /// Decides `demand` by what `on_store_failure` says.
 pub(super) fn decide(
@@ -79,36 +78,34 @@ fn level(
 ) -> Result<(), (Limited, Wait)> {
     let subject = taker.subject(policy.level);
     let is_open = demand.on_store_failure == OnStoreFailure::Open;
-    let counts = policy.level != Level::Route || policy.max_in_flight.is_some();
-    if counts && !permit(taker, subject, policy.max_in_flight.filter(|_| !is_open)) {
-        return Err((Limited::Concurrency, Wait::Unknown));
-    }
-    let cost = demand.cost_at(policy.level);
-    let place = taker.terms.sharers.place(subject.tenant.as_ref());
+    let counts = policy.level != Level::Route;
     let mut refused = None;
+    if counts && !permit(taker, subject, policy.max_in_flight.filter(|_| !is_open)) {
+        refused = Some((Limited::Concurrency, Wait::Unknown));
+        if !policy.shadow {
+            return Err((Limited::Concurrency, Wait::Unknown));
+        }
+        // A shadow counts in any case.
+        subject.permits.take_below(u32::MAX);
+    }
+    let mut taken = Piecemeal::new(subject, counts);
     if !is_open {
+        let cost = demand.cost_at(policy.level);
+        let place = taker.terms.sharers.place(subject.tenant.as_ref());
         each_meter(subject, demand, policy, |meter, measure| {
             // A quota is not worth a refusal while nobody knows how much of it is left.
             if let Measure::Bucket(bucket) = measure {
-                refused = tokens(taker, meter, place, bucket, cost).err();
+                match tokens(taker, meter, place, bucket, cost) {
+                    Ok(source) => taken.add(meter.key, source, cost),
+                    Err(wait) => refused = Some((Limited::Rate, wait)),
+                }
             }
-            refused.is_none()
+            true
         });
     }
-    match refused {
-        Some(wait) => {
-            if counts {
-                subject.permits.release();
-            }
-            Err((Limited::Rate, wait))
-        }
-        None => {
-            if policy.level != Level::Route {
-                grant.hold(Arc::clone(subject) as _, Paid::Nothing);
-            }
-            Ok(())
-        }
-    }
+    // Whatever another level refuses goes back with the grant.
+    taken.hold(grant);
+    refused.map_or(Ok(()), Err)
 }
 
 /// A permit of this router's share, or of what it has on loan where that is more.
@@ -117,17 +114,64 @@ fn permit(taker: Taker<'_>, subject: &Subject, limit: Option<u32>) -> bool {
     subject.permits.take_below(bound)
 }
 
-/// Tokens that are on loan, while the loan lasts; else of a bucket that is this router's share.
+/// Tokens that are on loan, while the loan lasts; else of a bucket that is this router's share. The result is which.
 fn tokens(
     taker: Taker<'_>,
     meter: &Meter,
     place: Place,
     bucket: BucketPolicy,
     cost: u32,
-) -> Result<(), Wait> {
+) -> Result<Source, Wait> {
     if cost == 0 || meter.lease.take(cost, taker.now_us).is_some() {
-        return Ok(());
+        return Ok(Source::Loan);
     }
     let share = place.bucket(bucket, cost);
-    meter.alone.lock().spend(share, cost, taker.now_us).map_err(Wait::Until)
+    meter.alone.lock().spend(share, cost, taker.now_us).map_err(Wait::Until)?;
+    Ok(Source::Share)
+}
+
+#[cfg(test)]
+mod tests {
+    use cofferdam_model::{Alphabet, TenantId};
+
+    use super::super::op::Session;
+    use super::super::queue::queue;
+    use super::super::terms::{DEFAULT_TTL, Mode, Terms};
+    use super::*;
+    use crate::{Levels, ManualClock};
+
+    #[test]
+    fn who_is_refused_by_one_level_has_spent_nothing_at_the_others() {
+        let (clock, (calls, _queued)) = (ManualClock::at(1_000_000), queue());
+        let session = Session::parse("sessiona").unwrap();
+        let terms =
+            Terms::new(session, DEFAULT_TTL, crate::DEFAULT_BUDGET, Mode::Lease, 2, clock.clone().into());
+        let id = TenantId::parse(b"acme", &Alphabet::default()).unwrap();
+        let [tenant, ceiling] = [Some(id), None].map(|id| Subject::new(id, calls.clone()));
+        let bucket = BucketPolicy::new("1/h".parse().unwrap(), 12).ok();
+        let paced = |level| LevelPolicy { bucket, ..LevelPolicy::unlimited(level) };
+        let full = LevelPolicy { max_in_flight: Some(0), ..LevelPolicy::unlimited(Level::Fleet) };
+        let levels = Levels::new(&[full, paced(Level::Tenant), paced(Level::Route)]).unwrap();
+        let demand = Demand::new(&id, 4, &levels);
+        let now_us = clock.now_us();
+        tenant.tokens.lease.renew(9, 0, terms.ends_us(now_us));
+        let taker = Taker { terms: &terms, tenant: &tenant, ceiling: &ceiling, now_us, is_told: false };
+        let decide = |demand: &Demand<'_>| decide(taker, &Mutex::default(), demand, &mut Grant::new());
+        for _ in 0..20 {
+            let refusal = decide(&demand).unwrap_err();
+            assert_eq!((refusal.level, refusal.limited), (Level::Fleet, Limited::Concurrency));
+        }
+        // Two were paid out of the loan, and the store hears that they were not spent.
+        assert_eq!((tenant.tokens.lease.count(), tenant.tokens.ledger.lock().untold()), (1, -8));
+        // All others were paid out of this router's share, six tokens, of which all are there still.
+        let levels = Levels::new(&[paced(Level::Tenant)]).unwrap();
+        let (mut grant, mut refused) = (Grant::new(), Grant::new());
+        let of_share = |cost, grant: &mut Grant| {
+            super::decide(taker, &Mutex::default(), &Demand { levels: &levels, cost, ..demand }, grant)
+        };
+        assert!(of_share(6, &mut grant).is_ok());
+        assert!(of_share(2, &mut refused).is_err());
+        drop(grant);
+        assert_eq!(tenant.permits.read().used, 0);
+    }
 }

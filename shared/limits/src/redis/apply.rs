@@ -10,6 +10,7 @@ use super::compose::{Exchange, Metered, Of, Part};
 use super::ledger::Seen;
 use super::measure::Measure;
 use super::reply::{PermitsReply, Reply, Room, TokensReply, WindowReply};
+use super::reserved::ForOne;
 use super::subject::{Meter, MeterKey, Subject};
 use super::terms::Terms;
 use super::want::{Reserved, Told};
@@ -37,36 +38,59 @@ pub(super) fn apply(exchange: Exchange, terms: &Terms, learning: bool, replies: 
     let Exchange { subject, sent_us, parts, wants } = exchange;
     let now_us = terms.clock.now_us();
     let applier = Applier { subject: &subject, terms, sent_us, now_us, learning, total: Cell::new(0) };
-    let mut refused: Vec<Vec<Refused>> = vec![Vec::new(); wants.len()];
+    let mut words: Vec<Word> = wants.iter().map(|_| Word::default()).collect();
+    let mut stale = false;
     for (part, reply) in parts.iter().zip(replies) {
-        if let Some(refusal) = applier.part(part, reply)
-            && let Some(at) = part.alone
-        {
-            refused[at].push(refusal);
+        let refusal = applier.part(part, reply);
+        match part.alone {
+            Some(at) => words[at].add(part, reply, refusal),
+            None => stale |= is_stale(reply),
         }
     }
     if learning {
         subject.learn_until(now_us + LEARNING_US.min(terms.ttl_us / 4));
     }
-    for (at, (want, refused)) in wants.into_iter().zip(refused).enumerate() {
-        let granted = !refused.iter().any(|(level, ..)| !want.is_shadow(*level))
-            && !learning
-            && parts.iter().any(|part| part.alone == Some(at));
-        let reserved = granted.then(|| Reserved::new(&subject.reservations));
-        let (shadowed, refused) = refused.into_iter().partition(|(level, ..)| want.is_shadow(*level));
-        let told = want.told.send(Told {
-            refused,
-            shadowed,
-            learning,
-            is_ceiling: subject.tenant.is_none(),
-            reserved,
-        });
-        // Whoever gave up waiting takes nothing: what was granted for it alone goes back.
-        if told.is_err() && granted {
-            give_back_alone(&subject, &parts, at);
-        }
+    for (want, word) in wants.into_iter().zip(words) {
+        let (shadowed, refused): (Vec<_>, _) =
+            word.refused.into_iter().partition(|(level, ..)| want.is_shadow(*level));
+        let reserved = (word.is_granted && refused.is_empty())
+            .then(|| Box::new(ForOne::new(&subject, word.tokens)) as Box<dyn Reserved>);
+        let stale = stale || word.stale;
+        // Whoever gave up waiting takes nothing: what was granted for it alone goes back with what it would have been told.
+        drop(want.told.send(Told { refused, shadowed, learning, stale, reserved }));
     }
     settle_desk(&subject, now_us)
+}
+
+/// What was said of one who waits, to that one alone.
+#[derive(Default)]
+struct Word {
+    refused: Vec<Refused>,
+    /// Whether there was anything that it alone was granted.
+    is_granted: bool,
+    tokens: Vec<(MeterKey, u32)>,
+    stale: bool,
+}
+
+impl Word {
+    fn add(&mut self, part: &Part, reply: &Reply, refusal: Option<Refused>) {
+        self.refused.extend(refusal);
+        self.stale |= is_stale(reply);
+        match (&part.of, TokensAnswer::of(reply)) {
+            (Of::Tokens { meter, .. }, Some(TokensAnswer { granted, stale: false, .. })) => {
+                self.is_granted |= granted > 0;
+                self.tokens.push((meter.key, granted));
+            }
+            _ => self.is_granted |= matches!(reply, Reply::Permits(reply) if !reply.stale),
+        }
+    }
+}
+
+fn is_stale(reply: &Reply) -> bool {
+    match reply {
+        Reply::Permits(PermitsReply { stale, .. }) => *stale,
+        reply => TokensAnswer::of(reply).is_some_and(|answer| answer.stale),
+    }
 }
 
 /// The answer never came, or says that it was not for this state: the next call heals what it may have changed. What the store
@@ -93,15 +117,6 @@ fn settle_desk(subject: &Subject, now_us: u64) -> bool {
     desk.is_calling = false;
     desk.called_us = now_us;
     !desk.wants.is_empty()
-}
-
-/// Gives back the tokens of exact limits that nobody came for.
-fn give_back_alone(subject: &Subject, parts: &[Part], at: usize) {
-    for part in parts.iter().filter(|part| part.alone == Some(at)) {
-        if let Of::Tokens { meter, min, .. } = &part.of {
-            meter.of(subject).surrender(*min);
-        }
-    }
 }
 
 /// What is read of an answer about tokens, whatever measures them.
@@ -159,6 +174,11 @@ impl Applier<'_> {
             return None;
         }
         self.subject.permits.refuse_until(self.now_us + PERMITS_AGAIN_US);
+        let in_use = self.subject.permits.read().used + self.subject.reservations.count();
+        if u64::from(in_use) < before {
+            // One was given back while the answer was on its way.
+            self.subject.permits.forget_refusal();
+        }
         let level = if self.subject.tenant.is_some() { Level::Tenant } else { Level::Fleet };
         Some((level, Limited::Concurrency, Wait::Unknown))
     }

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::core::Core;
 use super::subject::Subject;
 use super::take::{Needs, Short};
-use super::want::{Told, Want};
+use super::want::{Reserved, Told, Want};
 use crate::refusal::Refused;
 use crate::{Decision, Demand, Grant, OwnedDemand, Refusal, StoreError, Wait};
 
@@ -24,37 +24,90 @@ pub(super) async fn ask(
     mut needs: Needs,
 ) -> Result<Decision, StoreError> {
     let demand = question.lend();
+    let (mut is_stale, mut kept) = (false, Kept::default());
     for round in 0..MAX_ASKS {
-        let told = hear(&core, &tenant, &question, needs, round).await?;
+        let mut told = hear(&core, &tenant, &question, needs, round).await?;
+        kept.add(needs, &mut told);
         let mut grant = Grant::new();
         for (level, limited, _) in told.iter().flat_map(|told| &told.shadowed) {
             grant.pass_shadow(*level, *limited);
         }
-        let taker = core.taker(&tenant, needs != Needs::default());
+        let taker = core.taker(&tenant, needs.any());
         let taken = match strictest(&told) {
             Some((level, limited, wait)) => {
                 let standing = taker.standing(&demand);
                 Err(Short::Refused(Refusal { level, limited, wait, standing }))
             }
             None if told.iter().any(|told| told.learning) => {
-                let decided = core.fall_back(&tenant, &demand, &mut grant);
-                return Ok(decided.map_or_else(Decision::Refused, |()| Decision::Admitted(grant)));
+                return Ok(by_share(&core, &tenant, &demand, grant, kept));
             }
             None => taker.take(&demand, &mut grant),
         };
-        let Err(short) = taken else { return turn(&core, &tenant, &demand, grant).await };
-        // What was granted for this one alone goes back.
-        for told in told.iter().filter(|told| told.reserved.is_some()) {
-            taker.surrender(&demand, told.is_ceiling);
-        }
-        match short {
-            Short::Refused(refusal) => return Ok(Decision::Refused(refusal)),
-            Short::Ask(again) => needs = again,
+        is_stale = told.iter().any(|told| told.stale);
+        match taken {
+            Ok(()) => {
+                kept.taken();
+                return turn(&core, &tenant, &demand, grant).await;
+            }
+            Err(Short::Refused(refusal)) => return Ok(Decision::Refused(refusal)),
+            Err(Short::Ask(again)) => {
+                // What the one has granted waits while the other is asked, which else would find it gone in its turn.
+                kept.leave(again);
+                needs = again;
+            }
         }
     }
+    if is_stale {
+        // That is no word on the limits.
+        return Ok(by_share(&core, &tenant, &demand, Grant::new(), kept));
+    }
     let standing = core.taker(&tenant, true).standing(&demand);
-    let level = if needs.tenant { Level::Tenant } else { Level::Fleet };
-    Ok(Decision::Refused(Refusal { level, limited: Limited::Concurrency, wait: Wait::Unknown, standing }))
+    let (level, limited) = needs.short.unwrap_or((Level::Tenant, Limited::Concurrency));
+    Ok(Decision::Refused(Refusal { level, limited, wait: Wait::Unknown, standing }))
+}
+
+/// Decides by this router's share, since the store does not decide.
+fn by_share(
+    core: &Core,
+    tenant: &Arc<Subject>,
+    demand: &Demand<'_>,
+    mut grant: Grant,
+    kept: Kept,
+) -> Decision {
+    match core.fall_back(tenant, demand, &mut grant) {
+        Ok(()) => {
+            kept.taken();
+            Decision::Admitted(grant)
+        }
+        Err(refusal) => Decision::Refused(refusal),
+    }
+}
+
+/// What was granted to this one alone, by the tenant and by the ceiling. It goes back when this is dropped.
+#[derive(Default)]
+struct Kept([Option<Box<dyn Reserved>>; 2]);
+
+impl Kept {
+    /// Keeps what was granted by those that were asked.
+    fn add(&mut self, asked: Needs, told: &mut [Told]) {
+        let places = self.0.iter_mut().zip([asked.tenant, asked.ceiling]);
+        let asked = places.filter(|(_, is_asked)| *is_asked);
+        for ((place, _), told) in asked.zip(told) {
+            *place = told.reserved.take();
+        }
+    }
+
+    /// Gives back what is asked for again, since all of it is.
+    fn leave(&mut self, again: Needs) {
+        for (place, _) in self.0.iter_mut().zip([again.tenant, again.ceiling]).filter(|(_, asks)| *asks) {
+            *place = None;
+        }
+    }
+
+    /// It was taken: there is nothing to give back.
+    fn taken(self) {
+        self.0.into_iter().flatten().for_each(Reserved::taken);
+    }
 }
 
 /// Asks whom it takes, and hears what they say. All are asked at once: waiting for one is waiting for the others.
@@ -119,4 +172,84 @@ fn put(subject: &Arc<Subject>, question: &Arc<OwnedDemand>, round: u32) -> onesh
 fn strictest(told: &[Told]) -> Option<Refused> {
     let refused = told.iter().flat_map(|told| told.refused.iter().copied());
     refused.max_by_key(|(level, _, wait)| (wait.strictness(), *level))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use cofferdam_model::{Alphabet, OnStoreFailure, TenantId};
+
+    use super::super::keys::Fleet;
+    use super::super::link::Link;
+    use super::super::op::Session;
+    use super::super::queue::{Item, Queued};
+    use super::super::script::Script;
+    use super::super::terms::{Mode, Terms};
+    use super::*;
+    use crate::{BucketPolicy, Clock, LevelPolicy, Levels, RouteKey, WindowPolicy, Windows};
+
+    /// A store that grants everything to others: it has nothing against anybody, and there is never anything to take.
+    async fn answer(mut queued: Queued<Subject>, stale: bool) {
+        while let Some(item) = queued.next().await {
+            let Item::Subject(subject) = item else { continue };
+            let wants = std::mem::take(&mut subject.desk.lock().wants);
+            for want in wants {
+                let told = Told {
+                    refused: Vec::new(),
+                    shadowed: Vec::new(),
+                    learning: false,
+                    stale,
+                    reserved: None,
+                };
+                drop(want.told.send(told));
+            }
+        }
+    }
+
+    /// What is decided of a request that asks in vain, and how often its tenant was looked at.
+    async fn in_vain(levels: &[LevelPolicy], stale: bool) -> Decision {
+        let link = Link::open("redis://127.0.0.1:1".parse().unwrap(), Script::sync());
+        let session = Session::parse("sessiona").unwrap();
+        let budget = Duration::from_secs(600);
+        let terms =
+            Terms::new(session, super::super::DEFAULT_TTL, budget, Mode::Lease, 2, Clock::suspending());
+        let (core, queued) = Core::new(terms, 1, Fleet::parse("f").unwrap(), link);
+        let answering = tokio::spawn(answer(queued, stale));
+        let (core, id) = (Arc::new(core), TenantId::parse(b"acme", &Alphabet::default()).unwrap());
+        let levels = Levels::new(levels).unwrap();
+        let (route, on_store_failure) = (RouteKey(7), OnStoreFailure::Local);
+        let demand = Demand { tenant: &id, route, cost: 1, levels: &levels, on_store_failure };
+        let tenant = core.table.subject(&id).unwrap();
+        let Err(Short::Ask(needs)) = core.take(&tenant, &demand, &mut Grant::new()) else { panic!() };
+        let decision = ask(Arc::clone(&core), tenant, Arc::new(demand.owned()), needs).await.unwrap();
+        answering.abort();
+        decision
+    }
+
+    #[tokio::test]
+    async fn who_asked_in_vain_is_told_which_limit_was_short() {
+        let plain = LevelPolicy::unlimited;
+        let bucket = BucketPolicy::new("5/s".parse().unwrap(), 10).ok();
+        let windows = Windows::new(&[WindowPolicy::new(3_600, 5).unwrap()]).unwrap();
+        let permits = |level| LevelPolicy { max_in_flight: Some(3), ..plain(level) };
+        let paced = |level| LevelPolicy { bucket, ..plain(level) };
+        for (levels, expected) in [
+            (vec![paced(Level::Tenant), paced(Level::Route)], (Level::Route, Limited::Rate)),
+            (vec![permits(Level::Fleet), paced(Level::Tenant)], (Level::Tenant, Limited::Rate)),
+            (vec![permits(Level::Fleet)], (Level::Fleet, Limited::Concurrency)),
+            (vec![paced(Level::Fleet), plain(Level::Tenant)], (Level::Fleet, Limited::Rate)),
+            (vec![LevelPolicy { windows, ..plain(Level::Tenant) }], (Level::Tenant, Limited::Quota)),
+        ] {
+            let Decision::Refused(refusal) = in_vain(&levels, false).await else { panic!("{expected:?}") };
+            assert_eq!(((refusal.level, refusal.limited), refusal.wait), (expected, Wait::Unknown));
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_that_say_nothing_are_no_refusal() {
+        let plan = LevelPolicy { max_in_flight: Some(2), ..LevelPolicy::unlimited(Level::Tenant) };
+        // This router's share is one permit.
+        assert!(matches!(in_vain(&[plan], true).await, Decision::Admitted(_)));
+    }
 }

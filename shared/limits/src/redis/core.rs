@@ -13,6 +13,7 @@ use super::health::Health;
 use super::keys::Fleet;
 use super::link::Link;
 use super::op::{Op, Shape};
+use super::queue::{Queued, queue};
 use super::reply::{Reply, ShapeReply};
 use super::subject::Subject;
 use super::table::Table;
@@ -54,6 +55,23 @@ impl Counts {
 }
 
 impl Core {
+    /// What a process shares, with nothing on loan; and where those stand who have something to say to the store.
+    pub(super) fn new(terms: Terms, max_tenants: usize, fleet: Fleet, link: Link) -> (Self, Queued<Subject>) {
+        let (queue, queued) = queue();
+        let core = Self {
+            table: Table::new(max_tenants, queue.clone()),
+            ceiling: Subject::new(None, queue),
+            health: Health::default(),
+            overflow: Embedded::with_tenants(terms.clock.clone(), 1),
+            counts: Counts::default(),
+            lines: Mutex::default(),
+            terms,
+            fleet,
+            link,
+        };
+        (core, queued)
+    }
+
     /// Somebody who takes, now.
     pub(super) fn taker<'a>(&'a self, tenant: &'a Arc<Subject>, is_told: bool) -> Taker<'a> {
         let now_us = self.terms.clock.now_us();

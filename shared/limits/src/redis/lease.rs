@@ -83,7 +83,12 @@ impl PermitLease {
     #[inline]
     pub(super) fn release(&self) {
         self.word.release();
-        // There is one to be had again.
+        self.forget_refusal();
+    }
+
+    /// Forgets that all was in use: there is one to be had again.
+    #[inline]
+    pub(super) fn forget_refusal(&self) {
         if self.ask_at_us.load(Ordering::Relaxed) != 0 {
             self.ask_at_us.store(0, Ordering::Relaxed);
         }
@@ -181,8 +186,19 @@ impl TokenLease {
         low > 0 && left <= low && !self.is_refused(now_us)
     }
 
+    /// Takes as many tokens of the loan as there are, and at most `n`; the result is how many.
+    pub(super) fn take_some(&self, n: u32, now_us: u64) -> u32 {
+        let (generation, taken) = self.word.take_up_to(n);
+        if now_us < self.ends_us.load(Ordering::Acquire) {
+            return taken;
+        }
+        self.word.give_back(generation, taken);
+        0
+    }
+
+    /// Takes as many as there are, and at most `n`, whether the loan has ended or not: to account for them.
     pub(super) fn take_up_to(&self, n: u32) -> u32 {
-        self.word.take_up_to(n)
+        self.word.take_up_to(n).1
     }
 
     pub(super) fn count(&self) -> u32 {

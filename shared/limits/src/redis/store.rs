@@ -6,24 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_model::TenantId;
-use parking_lot::Mutex;
 
 use super::ask::ask;
-use super::core::{Core, Counts};
+use super::core::Core;
 use super::figures::{Loan, SharingMetrics};
-use super::health::Health;
 use super::keys::Fleet;
 use super::link::Link;
 use super::op::Session;
-use super::queue;
-use super::subject::Subject;
+use super::stand::{level_standing, standing_at};
 use super::syncer::Syncer;
-use super::table::Table;
-use super::take::{self, Short};
+use super::take::Short;
 use super::terms::{DEFAULT_TTL, Mode, Terms};
 use crate::{
-    Answer, Clock, DEFAULT_BUDGET, Demand, Embedded, Grant, LevelPolicy, LimitStore, Refusal, RouteKey,
-    Standing, StoreMetrics,
+    Answer, Clock, DEFAULT_BUDGET, Demand, Grant, LevelPolicy, LimitStore, Refusal, RouteKey, Standing,
+    StoreMetrics,
 };
 
 /// How a process shares limits with others.
@@ -58,18 +54,9 @@ impl RedisStore {
     /// A store over `link`, whose calls run on the current tokio runtime, as a session of its own.
     pub fn start(sharing: Sharing, link: Link, session: Session, clock: Clock) -> Self {
         let Sharing { fleet, mode, routers, max_tenants, ttl, budget } = sharing;
-        let (queue, queued) = queue::queue();
-        let core = Arc::new(Core {
-            terms: Terms::new(session, ttl, budget, mode, routers, clock.clone()),
-            table: Table::new(max_tenants, queue.clone()),
-            ceiling: Subject::new(None, queue),
-            health: Health::default(),
-            overflow: Embedded::with_tenants(clock, 1),
-            counts: Counts::default(),
-            fleet: fleet.clone(),
-            link: link.clone(),
-            lines: Mutex::default(),
-        });
+        let terms = Terms::new(session, ttl, budget, mode, routers, clock);
+        let (core, queued) = Core::new(terms, max_tenants, fleet, link);
+        let core = Arc::new(core);
         tokio::spawn(Syncer::new(Arc::clone(&core), queued).run());
         Self(core)
     }
@@ -129,9 +116,9 @@ impl LimitStore for RedisStore {
         let core = &self.0;
         let now_us = core.terms.clock.now_us();
         match (policy.level, core.table.find(tenant)) {
-            (cofferdam_model::Level::Fleet, _) => take::level_standing(&core.ceiling, policy, now_us),
-            (_, Some(subject)) => take::standing_at(&subject, route, policy, now_us),
-            (_, None) => take::standing_at(&core.table.nobody(), route, policy, now_us),
+            (cofferdam_model::Level::Fleet, _) => level_standing(&core.ceiling, policy, now_us),
+            (_, Some(subject)) => standing_at(&subject, route, policy, now_us),
+            (_, None) => standing_at(&core.table.nobody(), route, policy, now_us),
         }
     }
 

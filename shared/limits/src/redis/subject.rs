@@ -26,7 +26,7 @@ pub(super) struct Subject {
     /// Buckets of routes, and quotas; few tenants have any.
     more: Mutex<Vec<Arc<Meter>>>,
     pub(super) desk: Mutex<Desk>,
-    pub(super) reservations: Arc<Reservations>,
+    pub(super) reservations: Reservations,
     queueing: Queueing,
     /// Until then the store learns who holds what, and grants nothing.
     learning_until_us: AtomicU64,
@@ -80,7 +80,7 @@ impl Subject {
             tokens: Meter::new(MeterKey::Plan),
             more: Mutex::default(),
             desk: Mutex::default(),
-            reservations: Arc::default(),
+            reservations: Reservations::default(),
             queueing: Queueing::default(),
             learning_until_us: AtomicU64::new(0),
             queue,
@@ -127,6 +127,40 @@ impl Subject {
         self.learning_until_us.store(until_us, Ordering::Relaxed);
     }
 
+    /// Gives back a permit that was taken.
+    pub(super) fn release_permit(&self) {
+        self.permits.release();
+        // A permit that waits for nobody goes back at once where others have few.
+        if self.permits.is_surplus_wanted() {
+            self.call_soon();
+        }
+    }
+
+    /// Gives back `n` tokens that were taken of `key`: of what is on loan, or of the share that stands in for it.
+    pub(super) fn give_back(&self, key: MeterKey, is_share: bool, n: u32) {
+        let more;
+        let meter = match key {
+            MeterKey::Plan => &self.tokens,
+            MeterKey::Route(_) | MeterKey::Window(_) => {
+                more = self.meter(key);
+                &*more
+            }
+        };
+        match is_share {
+            true => meter.alone.lock().refund(n),
+            false => self.settle(meter, n.into()),
+        }
+    }
+
+    /// Gives `n` tokens back that were granted to one who did not come for them, as far as they are there.
+    pub(super) fn surrender(&self, key: MeterKey, n: u32) {
+        let taken = match key {
+            MeterKey::Plan => self.tokens.lease.take_up_to(n),
+            MeterKey::Route(_) | MeterKey::Window(_) => self.meter(key).lease.take_up_to(n),
+        };
+        self.give_back(key, false, taken);
+    }
+
     /// Takes over what a request gives back of the tokens of `meter`, or, below zero, is charged.
     fn settle(&self, meter: &Meter, returned: i64) {
         if returned != 0 {
@@ -144,11 +178,7 @@ impl Queueable for Subject {
 
 impl Held for Subject {
     fn release(&self, returned: i64) {
-        self.permits.release();
-        // A permit that waits for nobody goes back at once where others have few.
-        if self.permits.is_surplus_wanted() {
-            self.call_soon();
-        }
+        self.release_permit();
         if returned != 0 {
             self.settle(&self.tokens, returned);
             for meter in self.more().iter().filter(|meter| matches!(meter.key, MeterKey::Window(_))) {
@@ -175,12 +205,6 @@ impl Meter {
         if extra < 0 {
             self.lease.forget_refusal();
         }
-    }
-
-    /// Gives `n` tokens of an exact limit back that nobody came for.
-    pub(super) fn surrender(&self, n: u32) {
-        let taken = self.lease.take_up_to(n);
-        self.settle(-i64::from(taken));
     }
 }
 

@@ -8,13 +8,12 @@ use cofferdam_model::{Level, Limited};
 
 use super::lease::Have;
 use super::measure::Measure;
+use super::piecemeal::{Piecemeal, Source};
+use super::stand::level_standing;
 use super::subject::{Meter, MeterKey, Subject};
 use super::terms::{Mode, Terms};
 use crate::refusal::keep_stricter;
-use crate::{
-    BucketPolicy, BucketStanding, Demand, Grant, LevelPolicy, Paid, Refusal, RouteKey, Standing, Wait,
-    WindowPolicy, WindowStanding,
-};
+use crate::{Demand, Grant, LevelPolicy, Paid, Refusal, Standing, Wait};
 
 /// Why memory does not admit a demand.
 #[derive(Debug)]
@@ -25,11 +24,13 @@ pub(super) enum Short {
     Ask(Needs),
 }
 
-/// Which subjects have to be asked.
+/// Which subjects have to be asked, and for what.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) tenant: bool,
     pub(super) ceiling: bool,
+    /// The narrowest limit of which there was too little.
+    pub(super) short: Option<(Level, Limited)>,
 }
 
 /// Who takes, and when.
@@ -47,7 +48,7 @@ pub(super) struct Taker<'a> {
 enum Said {
     Ready,
     Refused(Limited, Wait),
-    Ask,
+    Ask(Limited),
 }
 
 impl Taker<'_> {
@@ -58,14 +59,19 @@ impl Taker<'_> {
         for policy in demand.levels.as_slice().iter().rev() {
             if policy.shadow {
                 self.take_shadow(demand, policy, grant);
-            } else if !self.take_level(demand, policy, grant) {
+            } else if let Err(limited) = self.take_level(demand, policy, grant) {
                 // Somebody else was faster.
-                needs.add(policy.level);
+                needs.add(policy.level, limited);
             }
         }
         if !needs.any() && self.terms.may_have_ended_since(self.now_us) {
             // This process was stopped in between: what it took may be somebody else's by now.
-            demand.levels.as_slice().iter().for_each(|policy| needs.add(policy.level));
+            demand
+                .levels
+                .as_slice()
+                .iter()
+                .rev()
+                .for_each(|policy| needs.add(policy.level, first_of(policy)));
         }
         if needs.any() {
             grant.clear();
@@ -91,8 +97,8 @@ impl Taker<'_> {
             match self.look_at(demand, policy) {
                 Said::Ready => {}
                 // The store has just been asked, and said what it would refuse.
-                Said::Ask if policy.shadow && self.is_told => {}
-                Said::Ask => needs.add(policy.level),
+                Said::Ask(_) if policy.shadow && self.is_told => {}
+                Said::Ask(limited) => needs.add(policy.level, limited),
                 Said::Refused(limited, _) if policy.shadow => grant.pass_shadow(policy.level, limited),
                 Said::Refused(limited, wait) => keep_stricter(&mut refused, (policy.level, limited, wait)),
             }
@@ -112,18 +118,35 @@ impl Taker<'_> {
     fn take_shadow(&self, demand: &Demand<'_>, policy: &LevelPolicy, grant: &mut Grant) {
         let subject = self.subject(policy.level);
         let cost = demand.cost_at(policy.level);
-        let mut taken = 0;
+        let counts = policy.level != Level::Route;
+        if counts {
+            subject.permits.take_below(u32::MAX);
+        }
+        let (mut is_whole, mut pieces) = (true, Piecemeal::new(subject, counts));
         each_meter(subject, demand, policy, |meter, _| {
-            taken = taken.max(meter.lease.take_up_to(cost));
+            let taken = meter.lease.take_some(cost, self.now_us);
+            is_whole &= taken == cost;
+            pieces.add(meter.key, Source::Loan, taken);
             true
         });
+        match is_whole {
+            true => self.hold(demand, policy, !pieces.is_empty(), grant),
+            // What a shadow did not have is not settled either.
+            false => pieces.hold(grant),
+        }
+    }
+
+    /// Adds a level to the grant of which everything was taken; `has_tokens` where that has meters.
+    fn hold(&self, demand: &Demand<'_>, policy: &LevelPolicy, has_tokens: bool, grant: &mut Grant) {
+        let cost = demand.cost_at(policy.level);
         match policy.level {
-            Level::Route if taken > 0 => grant.hold(self.tenant.on_route(demand.route), Paid::Count(taken)),
+            Level::Route if has_tokens => {
+                grant.hold(self.tenant.on_route(demand.route), Paid::Count(cost));
+            }
             Level::Route => {}
             Level::Tenant | Level::Fleet => {
-                subject.permits.take_below(u32::MAX);
-                let paid = if taken > 0 { Paid::Cost(taken) } else { Paid::Nothing };
-                grant.hold(Arc::clone(subject) as _, paid);
+                let paid = if has_tokens { Paid::Cost(cost) } else { Paid::Nothing };
+                grant.hold(Arc::clone(self.subject(policy.level)) as _, paid);
             }
         }
     }
@@ -139,14 +162,15 @@ impl Taker<'_> {
             && !self.has_permit(subject, limit)
         {
             let is_refused = limit == 0 || (subject.permits.is_refused(self.now_us) && !self.is_told);
-            return if is_refused { Said::Refused(Limited::Concurrency, Wait::Unknown) } else { Said::Ask };
+            let limited = Limited::Concurrency;
+            return if is_refused { Said::Refused(limited, Wait::Unknown) } else { Said::Ask(limited) };
         }
         let cost = demand.cost_at(policy.level);
         let mut said = Said::Ready;
         each_meter(subject, demand, policy, |meter, measure| {
             match self.look_at_tokens(meter, cost, measure) {
                 Have::Enough => {}
-                Have::Ask => said = Said::Ask,
+                Have::Ask => said = Said::Ask(measure.limited()),
                 Have::RefusedFor(us) => {
                     said = Said::Refused(measure.limited(), Wait::Until(Duration::from_micros(us)));
                 }
@@ -169,15 +193,20 @@ impl Taker<'_> {
         }
     }
 
-    /// Takes a permit and the tokens of one level; `false` where something was gone, and then nothing is taken.
-    fn take_level(&self, demand: &Demand<'_>, policy: &LevelPolicy, grant: &mut Grant) -> bool {
+    /// Takes a permit and the tokens of one level; or says what was gone, and then nothing is taken.
+    fn take_level(
+        &self,
+        demand: &Demand<'_>,
+        policy: &LevelPolicy,
+        grant: &mut Grant,
+    ) -> Result<(), Limited> {
         let subject = self.subject(policy.level);
-        let counts = policy.level != Level::Route || policy.max_in_flight.is_some();
+        let counts = policy.level != Level::Route;
         if counts && !self.take_permit(subject, policy.max_in_flight) {
-            return false;
+            return Err(Limited::Concurrency);
         }
         let cost = demand.cost_at(policy.level);
-        let (mut n_taken, mut is_short, mut is_low) = (0, false, false);
+        let (mut n_taken, mut short, mut is_low) = (0, None, false);
         each_meter(subject, demand, policy, |meter, measure| {
             match meter.lease.take(cost, self.now_us) {
                 Some(left) => {
@@ -185,23 +214,17 @@ impl Taker<'_> {
                     is_low |= !self.terms.is_exact(&measure) && meter.lease.is_low(left, self.now_us);
                 }
                 None if cost == 0 => n_taken += 1,
-                None => is_short = true,
+                None => short = Some(measure.limited()),
             }
-            !is_short
+            short.is_none()
         });
         if is_low {
             subject.call_soon();
         }
-        if !is_short {
-            let paid = if policy.level == Level::Route { Paid::Count(cost) } else { Paid::Cost(cost) };
-            let paid = if n_taken == 0 { Paid::Nothing } else { paid };
-            match policy.level {
-                Level::Route if n_taken > 0 => grant.hold(self.tenant.on_route(demand.route), paid),
-                Level::Route => {}
-                Level::Tenant | Level::Fleet => grant.hold(Arc::clone(subject) as _, paid),
-            }
-            return true;
-        }
+        let Some(short) = short else {
+            self.hold(demand, policy, n_taken > 0, grant);
+            return Ok(());
+        };
         each_meter(subject, demand, policy, |meter, _| {
             let is_taken = n_taken > 0;
             if is_taken {
@@ -213,22 +236,7 @@ impl Taker<'_> {
         if counts {
             subject.permits.release();
         }
-        false
-    }
-
-    /// Gives back what the ceiling, or else the tenant, has granted to `demand` alone, which was refused elsewhere.
-    pub(super) fn surrender(&self, demand: &Demand<'_>, is_ceiling: bool) {
-        let subject = if is_ceiling { self.ceiling } else { self.tenant };
-        let is_its = |policy: &&LevelPolicy| (policy.level == Level::Fleet) == is_ceiling;
-        for policy in demand.levels.as_slice().iter().filter(is_its) {
-            each_meter(subject, demand, policy, |meter, measure| {
-                if self.terms.is_exact(&measure) {
-                    meter.surrender(demand.cost_at(policy.level));
-                }
-                true
-            });
-        }
-        subject.call_soon();
+        Err(short)
     }
 
     fn has_permit(&self, subject: &Subject, limit: u32) -> bool {
@@ -264,40 +272,6 @@ impl Taker<'_> {
     }
 }
 
-/// Where one level stands for a tenant, on `route` if it is the route level, as far as this process knows.
-pub(super) fn standing_at(
-    subject: &Arc<Subject>,
-    route: RouteKey,
-    policy: &LevelPolicy,
-    now_us: u64,
-) -> Standing {
-    match (policy.level, policy.bucket) {
-        (Level::Route, Some(bucket)) => {
-            let meter = subject.meter(MeterKey::Route(route));
-            let bucket = Some(meter.bucket_standing(bucket, now_us));
-            Standing { bucket, max_in_flight: policy.max_in_flight, ..Standing::default() }
-        }
-        _ => level_standing(subject, policy, now_us),
-    }
-}
-
-/// Where one level of a subject stands, as far as this process knows.
-pub(super) fn level_standing(subject: &Arc<Subject>, policy: &LevelPolicy, now_us: u64) -> Standing {
-    let mut standing = Standing {
-        bucket: policy.bucket.map(|bucket| subject.tokens.bucket_standing(bucket, now_us)),
-        in_flight: subject.permits.read().used,
-        max_in_flight: policy.max_in_flight,
-        ..Standing::default()
-    };
-    if !policy.windows.is_empty() {
-        let beside = standing.beside_mut();
-        for (place, window) in beside.windows.iter_mut().zip(policy.windows.iter()) {
-            *place = Some(subject.meter(MeterKey::Window(window.window_s())).window_standing(*window));
-        }
-    }
-    standing
-}
-
 /// The meters of one level that limit `demand`, narrow to wide, until `visit` says that it has seen enough.
 pub(super) fn each_meter(
     subject: &Arc<Subject>,
@@ -321,43 +295,27 @@ pub(super) fn each_meter(
     }
 }
 
+/// The first limit of a level.
+fn first_of(policy: &LevelPolicy) -> Limited {
+    match (policy.max_in_flight, policy.bucket) {
+        (Some(_), _) => Limited::Concurrency,
+        (None, Some(_)) => Limited::Rate,
+        (None, None) => Limited::Quota,
+    }
+}
+
 impl Needs {
-    fn add(&mut self, level: Level) {
+    /// Adds a level that is short of something; levels come from narrow to wide.
+    fn add(&mut self, level: Level, limited: Limited) {
+        self.short.get_or_insert((level, limited));
         match level {
             Level::Fleet => self.ceiling = true,
             Level::Tenant | Level::Route => self.tenant = true,
         }
     }
 
-    fn any(self) -> bool {
+    pub(super) fn any(self) -> bool {
         self.tenant || self.ceiling
-    }
-}
-
-impl Meter {
-    /// The store's bucket as it was last seen, what has flowed in since, and what is left of the loan.
-    fn bucket_standing(&self, bucket: BucketPolicy, now_us: u64) -> BucketStanding {
-        let ledger = self.ledger.lock();
-        let level = match (ledger.measure, ledger.seen) {
-            (Some(Measure::Bucket(policy)), Some(seen)) if policy.rate() == bucket.rate() => {
-                let inflow = bucket.inflow(now_us.saturating_sub(seen.at_us));
-                let room = bucket.full().saturating_sub(bucket.units(seen.outstanding)).max(seen.level);
-                let left = seen.level.saturating_add(inflow).min(room);
-                let unspent = u64::from(self.lease.count()).saturating_add_signed(-ledger.untold());
-                left.saturating_add(bucket.units(unspent))
-            }
-            _ => bucket.full(),
-        };
-        BucketStanding::new(bucket, level, 0)
-    }
-
-    fn window_standing(&self, policy: WindowPolicy) -> WindowStanding {
-        let ledger = self.ledger.lock();
-        let used = ledger.seen.map_or(0, |seen| u64::try_from(seen.level).unwrap_or(0));
-        let used = used.saturating_sub(u64::from(self.lease.count()));
-        // How much of it was spent before this window began is not known here: by its end, all of it slides out.
-        let until_one_more = Duration::from_secs(if used == 0 { 0 } else { policy.window_s().into() });
-        WindowStanding { policy, used, until_one_more }
     }
 }
 
@@ -366,27 +324,76 @@ mod tests {
     use cofferdam_model::{Alphabet, TenantId};
 
     use super::super::op::Session;
-    use super::super::queue::queue;
+    use super::super::queue::{Queued, queue};
     use super::super::terms::DEFAULT_TTL;
     use super::*;
-    use crate::{Levels, ManualClock};
+    use crate::{BucketPolicy, Levels, ManualClock, WindowPolicy, Windows};
 
-    #[test]
-    fn who_slept_while_it_took_takes_nothing_of_a_loan_that_may_have_ended() {
+    /// Terms, a tenant and the ceiling, at a time; and the way to the store, where nobody listens.
+    struct World {
+        clock: ManualClock,
+        terms: Terms,
+        id: TenantId,
+        subjects: [Arc<Subject>; 2],
+        _queued: Queued<Subject>,
+    }
+
+    fn world() -> World {
         let (clock, (calls, _queued)) = (ManualClock::at(1_000_000), queue());
         let session = Session::parse("sessiona").unwrap();
         let budget = crate::DEFAULT_BUDGET;
         let terms = Terms::new(session, DEFAULT_TTL, budget, Mode::Lease, 1, clock.clone().into());
         let id = TenantId::parse(b"acme", &Alphabet::default()).unwrap();
-        let [tenant, ceiling] = [Some(id), None].map(|id| Subject::new(id, calls.clone()));
+        let subjects = [Some(id), None].map(|id| Subject::new(id, calls.clone()));
+        World { clock, terms, id, subjects, _queued }
+    }
+
+    impl World {
+        fn taker(&self, now_us: u64) -> Taker<'_> {
+            let [tenant, ceiling] = &self.subjects;
+            Taker { terms: &self.terms, tenant, ceiling, now_us, is_told: false }
+        }
+    }
+
+    #[test]
+    fn who_slept_while_it_took_takes_nothing_of_a_loan_that_may_have_ended() {
+        let world = world();
         let plan = LevelPolicy { max_in_flight: Some(9), ..LevelPolicy::unlimited(Level::Tenant) };
-        let (levels, now_us) = (Levels::new(&[plan]).unwrap(), clock.now_us());
-        let demand = Demand::new(&id, 1, &levels);
-        tenant.permits.renew(9, terms.ends_us(now_us));
-        let taker = Taker { terms: &terms, tenant: &tenant, ceiling: &ceiling, now_us, is_told: false };
-        assert!(taker.take(&demand, &mut Grant::new()).is_ok());
-        clock.advance(DEFAULT_TTL);
-        assert!(matches!(taker.take(&demand, &mut Grant::new()), Err(Short::Ask(_))));
+        let (levels, now_us) = (Levels::new(&[plan]).unwrap(), world.clock.now_us());
+        let demand = Demand::new(&world.id, 1, &levels);
+        let tenant = &world.subjects[0];
+        tenant.permits.renew(9, world.terms.ends_us(now_us));
+        assert!(world.taker(now_us).take(&demand, &mut Grant::new()).is_ok());
+        world.clock.advance(DEFAULT_TTL);
+        assert!(matches!(world.taker(now_us).take(&demand, &mut Grant::new()), Err(Short::Ask(_))));
         assert_eq!(tenant.permits.read().used, 0, "what was taken went back");
+    }
+
+    #[test]
+    fn a_shadow_takes_what_each_limit_has_on_loan_and_gives_that_back() {
+        let world = world();
+        let windows = Windows::new(&[WindowPolicy::new(3_600, 50).unwrap()]).unwrap();
+        let bucket = BucketPolicy::new("5/s".parse().unwrap(), 10).ok();
+        let plan = LevelPolicy { bucket, windows, shadow: true, ..LevelPolicy::unlimited(Level::Tenant) };
+        let (levels, now_us) = (Levels::new(&[plan]).unwrap(), world.clock.now_us());
+        let demand = Demand::new(&world.id, 4, &levels);
+        let tenant = &world.subjects[0];
+        let quota = tenant.meter(MeterKey::Window(3_600));
+        let meters = [&tenant.tokens, &*quota];
+        let left = || meters.map(|meter| meter.lease.count());
+        let untold = || meters.map(|meter| meter.ledger.lock().untold());
+        for (meter, n) in meters.iter().zip([6, 1]) {
+            meter.lease.renew(n, 0, world.terms.ends_us(now_us));
+        }
+        let taker = Taker { is_told: true, ..world.taker(now_us) };
+        let mut grant = Grant::new();
+        taker.take(&demand, &mut grant).unwrap();
+        assert_eq!((left(), tenant.permits.read().used), ([2, 0], 1));
+        grant.clear();
+        assert_eq!((untold(), tenant.permits.read().used), ([-4, -1], 0), "as much as was taken of each");
+        // What is left is not taken any more once the loan has ended.
+        let late = Taker { now_us: world.terms.ends_us(now_us), ..taker };
+        late.take_shadow(&demand, &plan, &mut Grant::new());
+        assert_eq!((left(), untold()), ([2, 0], [-4, -1]));
     }
 }

@@ -1,5 +1,6 @@
 //! A request that waits for the store's word, and the word. It knows no leases.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -27,17 +28,19 @@ pub(super) struct Told {
     pub(super) shadowed: Vec<Refused>,
     /// The store grants nothing yet, because it lost what it knew.
     pub(super) learning: bool,
-    /// Whether it was the fleet's ceiling that was asked.
-    pub(super) is_ceiling: bool,
-    /// The tokens and the permit that were granted to this one alone wait for it until this is dropped.
-    pub(super) reserved: Option<Reserved>,
+    /// The store had heard of something later, and so answered nothing.
+    pub(super) stale: bool,
+    /// The tokens and the permit that were granted to this one alone.
+    pub(super) reserved: Option<Box<dyn Reserved>>,
 }
 
-/// Keeps what was granted to one who waits from being given back as surplus.
-#[derive(Debug)]
-pub(super) struct Reserved(Arc<Reservations>);
+/// What was granted to one who waits, and to nobody else. It waits for that one until this is dropped, and goes back then.
+pub(super) trait Reserved: fmt::Debug + Send + Sync {
+    /// It was taken: there is nothing to give back.
+    fn taken(self: Box<Self>);
+}
 
-/// How much is reserved.
+/// How many permits are reserved: they are no surplus.
 #[derive(Debug, Default)]
 pub(super) struct Reservations(AtomicU32);
 
@@ -48,21 +51,16 @@ impl Want {
     }
 }
 
-impl Reserved {
-    pub(super) fn new(reservations: &Arc<Reservations>) -> Self {
-        reservations.0.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(reservations))
-    }
-}
-
 impl Reservations {
+    pub(super) fn add(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn remove(&self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+
     pub(super) fn count(&self) -> u32 {
         self.0.load(Ordering::Acquire)
-    }
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -146,13 +146,13 @@ impl<A: Atomic> TokenWord<A> {
         })
     }
 
-    /// Takes as many tokens as there are, and at most `n`; the result is how many.
-    pub(super) fn take_up_to(&self, n: u32) -> u32 {
+    /// Takes as many tokens as there are, and at most `n`; the result is where they came from, and how many.
+    pub(super) fn take_up_to(&self, n: u32) -> (Generation, u32) {
         let taken = update(&self.0, |generation, count| {
             let taken = count.min(n);
-            Some((generation, count - taken, taken))
+            Some((generation, count - taken, (Generation(generation), taken)))
         });
-        taken.unwrap_or_default()
+        taken.unwrap_or((Generation(0), 0))
     }
 
     /// Gives back tokens that were taken from `from`; the result is whether that generation still counts.
@@ -210,6 +210,6 @@ mod tests {
         assert!(!word.give_back(first, 2));
         assert_eq!((word.count(), word.take(1)), (0, None));
         word.grant(2);
-        assert_eq!((word.take_up_to(5), word.count()), (2, 0));
+        assert_eq!((word.take_up_to(5).1, word.count()), (2, 0));
     }
 }

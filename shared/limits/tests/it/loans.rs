@@ -1,7 +1,10 @@
 //! Limits on loan: two routers that share a server, and what they take, keep and give back. The time is in the test's hand;
 //! the routers look at it ten times a second.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use cofferdam_limits::redis::{BUCKETS, Mode, RedisStore};
@@ -121,6 +124,43 @@ fn a_permit_that_one_router_gives_back_the_other_can_have() {
         // A refusal is remembered for a moment.
         held.set_us(START_US + 30_000);
         assert!(b.admit(1, &plan).is_ok(), "{mode:?}");
+    }
+}
+
+#[test]
+fn what_was_granted_to_one_who_gave_up_goes_back_at_once() {
+    let (_held, a, b) = pair(Mode::Exact);
+    let plan = levels(&[LevelPolicy { max_in_flight: Some(1), ..paced(Level::Tenant, "1/h", 100) }]);
+    for _ in 0..5 {
+        let Admission::Pending(mut pending) = a.limits.admit(&Demand::new(&id("acme"), 20, &plan)) else {
+            panic!()
+        };
+        runtime(false).block_on(poll_fn(|cx| {
+            assert!(Pin::new(&mut pending).poll(cx).is_pending());
+            Poll::Ready(())
+        }));
+        // The store has answered, and nobody has looked yet.
+        a.settle();
+        drop(pending);
+        a.settle();
+    }
+    assert_eq!((a.store.sharing().idle_tokens, a.store.sharing().idle_permits), (0, 0));
+    assert_eq!(b.drain(&plan), 100);
+}
+
+#[test]
+fn a_store_that_heard_of_something_later_is_asked_a_few_times_and_then_the_share_decides() {
+    for mode in [Mode::Exact, Mode::Lease] {
+        let (held, a, _b) = pair(mode);
+        let plan = levels(&[capped(Level::Tenant, 10)]);
+        eventually("every slot has begun, and the ceiling's", || a.calls() > u64::from(BUCKETS) + 1);
+        held.overtake(&id("acme"), "sessiona");
+        let before = a.calls();
+        let permits: Vec<_> = (0..10).map_while(|_| a.admit(1, &plan).ok()).collect();
+        assert_eq!(permits.len(), 5, "{mode:?}: half of the limit");
+        let calls = a.calls() - before;
+        // Eight for each admission, and the roll and what is said of the loan meanwhile.
+        assert!(calls <= 11 * 8 + 20, "{mode:?}: {calls} calls");
     }
 }
 

@@ -7,6 +7,7 @@ use ::redis::{Connection, cmd};
 use cofferdam_limits::redis::link::Link;
 use cofferdam_limits::redis::{Fleet, Mode, RedisStore, Script, Session, Sharing};
 use cofferdam_limits::{LimitStore, ManualClock};
+use cofferdam_model::TenantId;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
@@ -68,6 +69,13 @@ impl HeldServer {
     pub(crate) fn set_us(&self, now_us: u64) {
         cmd("SET").arg("clock").arg(now_us).exec(&mut self.connection.lock()).unwrap();
         self.clock.set_us(now_us);
+    }
+
+    /// Has a call of `session` for the tenant's permits overtake all that it makes from now on.
+    pub(crate) fn overtake(&self, tenant: &TenantId, session: &str) {
+        let (key, ends_us) = (fleet().permits(tenant), self.clock.now_us() + 6_000_000);
+        let field = format!("0:{ends_us}:{}", 1_u64 << 50);
+        cmd("HSET").arg(key.as_str()).arg(session).arg(field).exec(&mut self.connection.lock()).unwrap();
     }
 
     /// The server forgets everything but the time.

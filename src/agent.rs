@@ -13,6 +13,7 @@ use cofferdam_proxy::handover::Named;
 use cofferdam_proxy::workers;
 
 use crate::process::{self, ProcessArgs, Signals, Told};
+use crate::runtime::RuntimeArgs;
 use crate::sockets::{self, ClientArgs, SocketArgs, Succession, Wanted};
 
 /// Run the agent of one cell: its bulkheads, in front of its backend
@@ -86,6 +87,9 @@ pub(crate) struct CellArgs {
     /// How long what is in flight may take after that
     #[arg(long, env = "COFFERDAM_DRAIN_DEADLINE", default_value = "30s", value_parser = humantime::parse_duration)]
     drain_deadline: Duration,
+
+    #[command(flatten)]
+    runtime: RuntimeArgs,
 
     #[command(flatten)]
     sockets: SocketArgs,
@@ -174,6 +178,7 @@ impl CellArgs {
         let mut settings = Settings {
             trusted_routers: self.trusted_routers.clone(),
             workers: NonZeroUsize::new(n_workers),
+            sharing: self.runtime.sharing(),
             max_connections: self.clients.max_connections,
             max_connections_per_address: self.clients.max_connections_per_address,
             body: self.clients.body(),

@@ -11,6 +11,7 @@ mod place;
 mod probe;
 mod process;
 mod router;
+mod runtime;
 mod size;
 mod sockets;
 

@@ -15,6 +15,7 @@ use cofferdam_proxy::workers;
 use cofferdam_router::{Endpoint, EndpointError, Listeners, Router, Settings, SharedStore};
 
 use crate::process::{self, ProcessArgs, Signals, Told};
+use crate::runtime::RuntimeArgs;
 use crate::sockets::{self, ClientArgs, SocketArgs, Wanted};
 
 /// Run a router: SIGHUP reloads the fleet file, SIGTERM drains
@@ -56,6 +57,9 @@ pub(crate) struct Args {
     /// How long a request waits for the store before this router's share decides
     #[arg(long, env = "COFFERDAM_STORE_BUDGET", default_value = "5ms", value_parser = humantime::parse_duration)]
     store_budget: Duration,
+
+    #[command(flatten)]
+    runtime: RuntimeArgs,
 
     #[command(flatten)]
     sockets: SocketArgs,
@@ -104,6 +108,7 @@ async fn serve(
     let listeners = Listeners { data: sockets.data, admin: sockets.admin, probes: Some(sockets.probes) };
     let settings = Settings {
         workers: NonZeroUsize::new(n_workers),
+        sharing: args.runtime.sharing(),
         max_connections: args.clients.max_connections,
         max_connections_per_address: args.clients.max_connections_per_address,
         body: args.clients.body(),

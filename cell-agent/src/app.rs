@@ -202,5 +202,6 @@ fn start_workers(
             }
         }
     };
-    Workers::start("agent", listen::deal(listeners, n_workers)?.into_iter().map(worker).collect())
+    let workers = listen::deal(listeners, n_workers)?.into_iter().map(worker).collect();
+    Workers::start("agent", settings.sharing, workers)
 }

@@ -9,6 +9,7 @@ use cofferdam_proxy::census;
 use cofferdam_proxy::replay::BodyLimits;
 use cofferdam_proxy::serve::ServeLimits;
 use cofferdam_proxy::upstream::UpstreamLimits;
+use cofferdam_proxy::workers::Sharing;
 
 use crate::backend::Backend;
 
@@ -39,6 +40,8 @@ pub struct Settings {
     pub trusted_routers: Trusted,
     /// How many workers serve; by default one for each data listener.
     pub workers: Option<NonZeroUsize>,
+    /// Whether each worker has a thread of its own, or all have the same.
+    pub sharing: Sharing,
     /// How long readiness is off before nothing new is accepted, so that routers can look away.
     pub drain_grace: Duration,
     /// How long what is in flight may still take after that.
@@ -66,6 +69,7 @@ impl Settings {
             backend_protocol: BackendProtocol::Auto,
             trusted_routers: Trusted::loopback(),
             workers: None,
+            sharing: Sharing::default(),
             drain_grace: Duration::ZERO,
             drain_deadline: Duration::from_secs(30),
             serve: ServeLimits::default(),

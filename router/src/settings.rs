@@ -7,6 +7,7 @@ use cofferdam_proxy::census;
 use cofferdam_proxy::replay::BodyLimits;
 use cofferdam_proxy::serve::ServeLimits;
 use cofferdam_proxy::upstream::UpstreamLimits;
+use cofferdam_proxy::workers::Sharing;
 
 use crate::shared_limits::SharedStore;
 
@@ -15,6 +16,8 @@ use crate::shared_limits::SharedStore;
 pub struct Settings {
     /// How many workers serve; by default one for each data listener.
     pub workers: Option<NonZeroUsize>,
+    /// Whether each worker has a thread of its own, or all have the same.
+    pub sharing: Sharing,
     /// How long readiness is off before nothing new is accepted, so that balancers can look away.
     pub drain_grace: Duration,
     /// How long what is in flight may still take after that.
@@ -39,6 +42,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             workers: None,
+            sharing: Sharing::default(),
             drain_grace: Duration::ZERO,
             drain_deadline: Duration::from_secs(30),
             serve: ServeLimits::default(),

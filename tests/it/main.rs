@@ -35,6 +35,7 @@ mod reload;
 mod restart;
 mod retry;
 mod routing;
+mod runtime;
 mod settings;
 mod shared_limits;
 mod streaming;

@@ -25,6 +25,7 @@ use tokio::time::{sleep, timeout};
 
 mod faults;
 mod http2;
+mod sharing;
 
 const LIMITS: ServeLimits = ServeLimits {
     max_connections: 100,

@@ -1,0 +1,28 @@
+//! How the workers of a process are driven: a thread for each, or all threads for all of them.
+
+use cofferdam_proxy::workers::Sharing;
+
+/// Flags of every process that has workers.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RuntimeArgs {
+    /// per-core: what a connection does is done by one thread, which costs the least; shared: by all of them, for few
+    /// long-lived connections of HTTP/2, each with more work than a core can do
+    #[arg(long, env = "COFFERDAM_RUNTIME", value_enum, default_value = "per-core")]
+    runtime: Runtime,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Runtime {
+    PerCore,
+    Shared,
+}
+
+impl RuntimeArgs {
+    /// What was asked for.
+    pub(crate) fn sharing(&self) -> Sharing {
+        match self.runtime {
+            Runtime::PerCore => Sharing::PerCore,
+            Runtime::Shared => Sharing::Shared,
+        }
+    }
+}

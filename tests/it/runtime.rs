@@ -2,6 +2,7 @@
 
 use rustix::process::Signal;
 
+use crate::support::eventually;
 use crate::support::files::{PINS, fleet};
 use crate::support::load::Load;
 use crate::support::processes::{Process, RealFleet};
@@ -19,7 +20,12 @@ fn n_threads(process: &Process, name: &str) -> usize {
 async fn processes_on_a_shared_runtime_serve_hand_over_and_drain_without_a_lost_request() {
     let cell = ["cell", "--runtime", "shared"].to_vec();
     let mut fleet = RealFleet::of(&[cell.clone(), cell], &SHARED, |cells| fleet(cells, PINS)).await;
-    assert_eq!((n_threads(&fleet.router, "data"), n_threads(&fleet.cells[0], "agent")), (2, 1));
+    // A thread has its name once it runs.
+    eventually("two threads for all workers of the router, and one for the agent's", async || {
+        let named = (n_threads(&fleet.router, "data"), n_threads(&fleet.cells[0], "agent"));
+        (named == (2, 1)).then_some(())
+    })
+    .await;
     let load = Load::start(fleet.data);
     load.goes_on().await;
     for name in ["second", "third"] {
@@ -39,6 +45,10 @@ async fn processes_on_a_shared_runtime_serve_hand_over_and_drain_without_a_lost_
 async fn a_worker_has_a_thread_of_its_own_by_default() {
     let fleet =
         RealFleet::start(1, &["--workers", "2"], |cells| fleet(cells, "placement: { shard_size: 1 }")).await;
-    let named = ["data-0", "data-1", "data", "data-all"].map(|name| n_threads(&fleet.router, name));
-    assert_eq!(named, [1, 1, 0, 0]);
+    eventually("a thread for each worker", async || {
+        let named = ["data-0", "data-1"].map(|name| n_threads(&fleet.router, name));
+        (named == [1, 1]).then_some(())
+    })
+    .await;
+    assert_eq!(["data", "data-all"].map(|name| n_threads(&fleet.router, name)), [0, 0]);
 }

@@ -9,11 +9,11 @@ use cofferdam_router::Settings;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-use crate::support::files::alone;
+use crate::support::files::{PINS, alone, fleet};
 use crate::support::message::read_head;
 use crate::support::raw::{self, chunk, get, post, with_fields};
 use crate::support::routers::{TestRouter, settings};
-use crate::support::scripted::{Scripted, answer};
+use crate::support::scripted::{Refusing, Scripted, answer};
 use crate::support::{eventually, within};
 
 const CONTINUE: &str = "expect: 100-continue\r\ncontent-length: 5\r\n";
@@ -158,4 +158,21 @@ async fn a_client_that_goes_away_cancels_its_request_at_the_cell() {
     eventually("the cell's connection to be closed", cancelled).await;
     let metrics = router.metrics().await;
     assert_eq!(metrics.sum("cofferdam_router_requests_total", &["outcome=\"client_gone\""]), 1.0);
+}
+
+#[tokio::test]
+async fn a_body_is_not_asked_for_before_a_cell_takes_a_connection() {
+    let down = [Refusing::new(), Refusing::new()];
+    let router = TestRouter::start(&fleet(&down.each_ref().map(|cell| cell.address), PINS));
+    // The first head that comes is no 100.
+    assert_eq!(router.ask(with_fields("POST", "/", "acme", CONTINUE)).await.status(), 503);
+    // One that is up behind one that is down gets the body whole.
+    let cell = Scripted::named("cell").await;
+    let router = TestRouter::start(&fleet(&[down[0].address, cell.address], PINS));
+    let mut client = raw::Client::connect(router.data).await;
+    client.send(with_fields("POST", "/", "acme", CONTINUE)).await;
+    assert_eq!(client.head().await.second_word(), "100");
+    client.send("abcde").await;
+    assert_eq!(client.answer().await.status(), 200);
+    assert_eq!(cell.only().body, b"abcde");
 }

@@ -9,6 +9,7 @@
 mod support;
 
 mod converse;
+mod defaults;
 mod differences;
 mod frame;
 mod heard;

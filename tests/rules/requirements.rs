@@ -11,11 +11,35 @@ const TEXT: &str = include_str!("REQUIREMENTS.md");
 /// What a cell begins with that names no row.
 const REASONS: [&str; 2] = ["not applicable: ", "open: "];
 
+/// The part of the list that is no RFC's, and what the design speaks of: each has to have a line there.
+const DESIGN: &str = "## The design's own rules";
+const TOPICS: [&str; 12] = [
+    "framing", "headers", "upgrade", "errors", "retries", "leaving", "time", "limits", "identity", "hop",
+    "panics", "path",
+];
+
 /// What is wrong between the list and the rows.
 pub(crate) fn problems(rows: &[Row]) -> Vec<String> {
     let sources =
         [sources("src"), sources("tests"), sources("shared"), sources("router"), sources("cell-agent")];
-    judge(TEXT, rows, &sources.concat())
+    let mut problems = judge(TEXT, rows, &sources.concat());
+    problems.extend(judge_design(TEXT, rows, &TOPICS));
+    problems
+}
+
+/// What is wrong with the design's own part: it speaks of each topic and of nothing else, and names every row that is the
+/// design's.
+fn judge_design(text: &str, rows: &[Row], topics: &[&str]) -> Vec<String> {
+    let Some((_, part)) = text.split_once(DESIGN) else {
+        return vec![format!("no part is called {DESIGN:?}")];
+    };
+    let lines = part.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| section"));
+    let said: BTreeSet<&str> = lines.filter_map(|line| line.split('|').nth(1).map(str::trim)).collect();
+    let known: BTreeSet<&str> = topics.iter().copied().collect();
+    let topics = said.symmetric_difference(&known).map(|topic| format!("{topic}: a topic of one side alone"));
+    let ours = rows.iter().filter(|row| row.source.split("; ").any(|source| source == "design"));
+    let unnamed = ours.filter(|row| !part.contains(&format!("`{}`", row.id)));
+    topics.chain(unnamed.map(|row| format!("[{}]: the design's part does not name it", row.id))).collect()
 }
 
 fn judge(text: &str, rows: &[Row], sources: &str) -> Vec<String> {
@@ -94,6 +118,21 @@ fn sources(folder: &str) -> String {
         }
     }
     text
+}
+
+#[test]
+fn a_gap_in_the_designs_own_part_is_caught() {
+    let rows = super::row::parse(
+        "[a-row] design\nSays.\n> x\n[b-row] 9112 1; design\nSays.\n[c-row] 1\nSays.\n",
+        false,
+    );
+    let judge = |part: &str| judge_design(&format!("`a-row`\n{DESIGN}\n{part}"), &rows, &["time"]);
+    assert!(judge("| time | words | `a-row`, `b-row` |\n").is_empty());
+    for part in ["| time | words | `b-row` |\n", "`a-row`, `b-row`", "| time | words | `a-row` |\n"] {
+        assert_eq!(judge(part).len(), 1, "{part}");
+    }
+    assert_eq!(judge("| time | words | `a-row`, `b-row` |\n| else | words | `a-row` |\n").len(), 1);
+    assert_eq!(judge_design("", &rows, &["time"]).len(), 1);
 }
 
 #[test]

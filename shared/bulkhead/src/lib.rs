@@ -21,8 +21,10 @@
 //! The rules live in a plain state under one lock (`core`), which knows no runtime and reads no clock. Nothing
 //! here knows of HTTP, of routes, or of how a request came by its class.
 
+mod advice;
 mod compartments;
 mod core;
+mod erlang;
 mod layout;
 mod refusal;
 mod sizing;
@@ -30,7 +32,9 @@ mod snapshot;
 mod tenants;
 mod waiters;
 
+pub use advice::{Advice, CellUse, ClassAdvice, ClassUse, Warning, advise};
 pub use compartments::{Compartments, Place};
+pub use erlang::{loss, places_for};
 pub use layout::{ClassLayout, Layout, LayoutError, TenantShare};
 pub use refusal::Refused;
 pub use sizing::{SizeError, size};

@@ -1,5 +1,6 @@
 //! The one command, `cofferdam`: each subcommand is a thin file over the crates that do the work.
 
+mod advise;
 mod agent;
 mod backend;
 mod blast_radius;
@@ -41,6 +42,7 @@ enum Command {
     Probe(probe::Args),
     BlastRadius(blast_radius::Args),
     Size(size::Args),
+    Advise(advise::Args),
     Limits(limits::Args),
     Demo(demo::Args),
 }
@@ -55,7 +57,8 @@ fn main() -> ExitCode {
         Command::Place(args) => place::run(args),
         Command::Probe(args) => probe::run(args),
         Command::BlastRadius(args) => blast_radius::run(args),
-        Command::Size(args) => size::run(args),
+        Command::Size(args) => size::run(&args),
+        Command::Advise(args) => advise::run(args),
         Command::Limits(args) => limits::run(args),
         Command::Demo(args) => demo::run(args),
     };

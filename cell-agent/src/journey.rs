@@ -146,9 +146,13 @@ impl Journey {
     }
 
     /// From classification to an answer. A rejection is recorded here, an answer at the end of its body.
-    async fn travel(&self, traveller: Traveller, record: Record) -> Result<Response<AnswerBody>, Rejection> {
+    async fn travel(
+        &self,
+        traveller: Traveller,
+        mut record: Record,
+    ) -> Result<Response<AnswerBody>, Rejection> {
         let stays = forward::stays(self.cell.classifier.trusts(traveller.peer.ip()));
-        match self.through_the_gate(traveller).await {
+        match self.through_the_gate(traveller, &mut record).await {
             Ok((answer, place)) if tunnel::is_switch(&answer) => {
                 let release = Release { status: answer.status(), record: record.switched(), place };
                 let tunnels = &self.cell.metrics.tunnels;
@@ -171,6 +175,7 @@ impl Journey {
     async fn through_the_gate(
         &self,
         Traveller { peer, mut head, target, body, call, is }: Traveller,
+        record: &mut Record,
     ) -> Result<(Response<UpstreamBody>, Place), Rejection> {
         if let Some(bytes) = body.declared().filter(|bytes| *bytes > self.cell.body.max_bytes) {
             return Err(Rejection::TooLarge(bytes));
@@ -186,6 +191,7 @@ impl Journey {
             return Err(Rejection::NoWebSocket);
         }
         let place = gate::enter(&self.cell.compartments, &is).await?;
+        record.admitted();
         let trusted = self.cell.classifier.trusts(peer.ip());
         let relay = Relay {
             peer: peer.ip(),

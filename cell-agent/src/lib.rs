@@ -9,6 +9,7 @@
 mod answer;
 mod app;
 mod backend;
+mod busiest;
 #[cfg(test)]
 mod captured;
 mod classify;

@@ -18,8 +18,16 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 
+use crate::busiest::Busiest;
+
 /// Seconds, from what a memory look-up takes to what a report takes.
 const BUCKETS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0];
+
+/// Seconds, each half again as long as the one before, and a little more: sizes are reckoned by what lies between.
+const HOLDS: [f64; 24] = [
+    0.0005, 0.0008, 0.0013, 0.002, 0.0033, 0.0052, 0.0084, 0.0134, 0.0215, 0.0344, 0.055, 0.088, 0.141,
+    0.225, 0.36, 0.576, 0.922, 1.476, 2.36, 3.78, 6.04, 9.67, 15.5, 24.8,
+];
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,12 +90,16 @@ pub(crate) struct Metrics {
     classes: Vec<ClassMetrics>,
     unclassified: Counter,
     pub(crate) tunnels: TunnelMetrics,
+    began: Instant,
 }
 
 #[derive(Debug)]
 struct ClassMetrics {
+    name: ClassName,
     outcomes: [Counter; Outcome::ALL.len()],
     duration: Histogram,
+    hold: Histogram,
+    busiest: Busiest,
 }
 
 /// One request's entry in the counters, made exactly once. Dropped without an outcome, the client was gone.
@@ -96,6 +108,8 @@ pub(crate) struct Record {
     metrics: Arc<Metrics>,
     class: ClassIndex,
     started: Instant,
+    /// When it was given its place.
+    admitted: Option<Instant>,
     /// When the answer was there, where what comes behind it is no part of the request's time.
     switched: Option<Instant>,
     outcome: Outcome,
@@ -112,23 +126,36 @@ impl Metrics {
             Family::<[(&'static str, String); 1], Histogram, fn() -> Histogram>::new_with_constructor(|| {
                 Histogram::new(BUCKETS)
             });
-        let unclassified = Counter::default();
+        let holds =
+            Family::<[(&'static str, String); 1], Histogram, fn() -> Histogram>::new_with_constructor(|| {
+                Histogram::new(HOLDS)
+            });
+        let (unclassified, began) = (Counter::default(), Instant::now());
         let classes = classes.map(|class| {
             let label = || ("class", class.to_string());
             let outcome = |outcome: Outcome| ("outcome", outcome.as_str().to_owned());
             ClassMetrics {
+                name: class.clone(),
                 outcomes: Outcome::ALL.map(|each| requests.get_or_create_owned(&[label(), outcome(each)])),
                 duration: durations.get_or_create_owned(&[label()]),
+                hold: holds.get_or_create_owned(&[label()]),
+                busiest: Busiest::new(began),
             }
         });
         let tunnels = TunnelMetrics::register(registry, "cofferdam_agent");
         let metrics =
-            Arc::new(Self { classes: classes.collect(), unclassified: unclassified.clone(), tunnels });
+            Arc::new(Self { classes: classes.collect(), unclassified: unclassified.clone(), tunnels, began });
+        registry.register_collector(Box::new(PeaksCollector(Arc::clone(&metrics))));
         registry.register("cofferdam_agent_requests", "Requests by how they ended", requests);
         registry.register(
             "cofferdam_agent_request_duration_seconds",
             "From a request's arrival to the end of its answer's body",
             durations,
+        );
+        registry.register(
+            "cofferdam_agent_hold_seconds",
+            "From a request's place to the end of its answer's body or of its tunnel",
+            holds,
         );
         registry.register(
             "cofferdam_agent_unclassified",
@@ -140,7 +167,15 @@ impl Metrics {
 
     /// A request of `class` arrived at `started`.
     pub(crate) fn begin(self: &Arc<Self>, class: ClassIndex, started: Instant) -> Record {
-        Record { metrics: Arc::clone(self), class, started, switched: None, outcome: Outcome::ClientGone }
+        self.classes[usize::from(class.0)].busiest.count(started);
+        Record {
+            metrics: Arc::clone(self),
+            class,
+            started,
+            admitted: None,
+            switched: None,
+            outcome: Outcome::ClientGone,
+        }
     }
 
     /// A request was turned away before it had a class.
@@ -150,6 +185,11 @@ impl Metrics {
 }
 
 impl Record {
+    /// The request has its place.
+    pub(crate) fn admitted(&mut self) {
+        self.admitted = Some(Instant::now());
+    }
+
     /// The request has become a tunnel: how long it took is known.
     pub(crate) fn switched(mut self) -> Self {
         self.switched = Some(Instant::now());
@@ -166,8 +206,30 @@ impl Drop for Record {
     fn drop(&mut self) {
         let class = &self.metrics.classes[usize::from(self.class.0)];
         class.outcomes[self.outcome as usize].inc();
-        let ended = self.switched.unwrap_or_else(Instant::now);
-        class.duration.observe((ended - self.started).as_secs_f64());
+        let now = Instant::now();
+        class.duration.observe((self.switched.unwrap_or(now) - self.started).as_secs_f64());
+        if let Some(admitted) = self.admitted {
+            class.hold.observe((now - admitted).as_secs_f64());
+        }
+    }
+}
+
+/// Shows the busiest second of each class, and for how long there was one to be busy in.
+#[derive(Debug)]
+struct PeaksCollector(Arc<Metrics>);
+
+impl Collector for PeaksCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let (name, help) = ("cofferdam_agent_uptime_seconds", "Since the agent began to count");
+        let gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(self.0.began.elapsed().as_secs_f64()).encode(gauge)?;
+        let (name, help) =
+            ("cofferdam_agent_busiest_second", "The most requests that came within one second");
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        self.0.classes.iter().try_for_each(|class| {
+            let labels = [("class", class.name.as_str())];
+            ConstGauge::new(f64::from(class.busiest.most())).encode(family.encode_family(&labels)?)
+        })
     }
 }
 
@@ -211,10 +273,18 @@ const CELL_GAUGES: [Gauge<Snapshot>; 3] = [
     }),
 ];
 
-const CLASS_GAUGES: [Gauge<ClassSnapshot>; 5] = [
+const CLASS_GAUGES: [Gauge<ClassSnapshot>; 9] = [
     ("cofferdam_agent_places_in_use", "Places held", |class| f64::from(class.used)),
     ("cofferdam_agent_places_limit", "The most places that may be held", |class| f64::from(class.ceiling)),
     ("cofferdam_agent_places_floor", "Places kept for the class", |class| f64::from(class.floor)),
+    ("cofferdam_agent_places_peak", "The most places that were held at once", |class| {
+        f64::from(class.peak_used)
+    }),
+    ("cofferdam_agent_class_priority", "Who is given a freed place first: 0 before 1", |class| {
+        f64::from(class.priority)
+    }),
+    ("cofferdam_agent_queue_limit", "The most requests that may wait", |class| f64::from(class.queue)),
+    ("cofferdam_agent_max_wait_seconds", "How long a request may wait", |class| class.max_wait.as_secs_f64()),
     ("cofferdam_agent_queued", "Requests that wait for a place", |class| f64::from(class.queued)),
     ("cofferdam_agent_oldest_wait_seconds", "How long the first in line has waited", |class| {
         class.oldest_wait.as_secs_f64()

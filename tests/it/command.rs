@@ -133,6 +133,10 @@ fn size_prints_places() {
         (&["--rate", "100", "--p99", "500ms"], "65"),
         (&["--rate", "1000", "--p99", "10ms"], "13"),
         (&["--rate", "10", "--p99", "2s", "--buffer", "1"], "20"),
+        // P6: by Erlang's formula, and what a size refuses.
+        (&["--rate", "100", "--mean", "40ms"], "10"),
+        (&["--rate", "100", "--mean", "40ms", "--loss", "0.001"], "12"),
+        (&["--rate", "100", "--mean", "40ms", "--places", "5"], "0.19907"),
     ] {
         let output = run(&[&["size"], arguments].concat());
         let printed = String::from_utf8(output.stdout).unwrap();

@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod advise;
 mod bodies;
 mod command;
 mod connections;

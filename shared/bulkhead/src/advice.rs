@@ -182,8 +182,9 @@ struct Need {
 
 impl Need {
     fn of(class: &ClassUse, observed: Duration) -> Self {
+        let by_peak = class.peak_used.saturating_add(1);
         if class.arrivals == 0 {
-            return Self { by_littles_law: 0, by_erlang: 0, by_peak: 0 };
+            return Self { by_littles_law: 0, by_erlang: 0, by_peak };
         }
         let mean_rate = class.arrivals as f64 / observed.as_secs_f64().max(1.0);
         let rate = class.peak_per_second.max(mean_rate.ceil() as u64).max(1);
@@ -192,7 +193,7 @@ impl Need {
             .map_or(u32::MAX, |places| u32::try_from(places).unwrap_or(u32::MAX));
         let offered = rate as f64 * class.mean_hold.as_secs_f64();
         let by_erlang = places_for(offered, MAX_LOSS).unwrap_or(u32::MAX);
-        Self { by_littles_law, by_erlang, by_peak: class.peak_used.saturating_add(1) }
+        Self { by_littles_law, by_erlang, by_peak }
     }
 
     fn places(&self) -> u32 {
@@ -326,7 +327,11 @@ mod tests {
                 Warning::CanWait { class: name("slow"), p99_hold: Duration::from_secs(9) },
             ]
         );
-        assert_eq!((advice.classes[0].floor, advice.classes[0].queue), (0, 0));
+        assert_eq!(
+            (advice.classes[0].floor, advice.classes[0].queue),
+            (1, 0),
+            "whoever comes first has a place"
+        );
         let alone = advise(&cell(100, vec![ClassUse { holds: 5000, peak_used: 9, ..rare }]));
         assert_eq!(alone.warnings, [Warning::OneClass { class: name("rare") }]);
     }

@@ -7,7 +7,7 @@ use cofferdam_model::{CellReason, ClassName, Report, Saturation, TenantId};
 use tokio::time::Instant;
 
 use crate::core::{Core, reason_index};
-use crate::layout::Layout;
+use crate::layout::{ClassLayout, Layout};
 
 /// How many tenants a snapshot names.
 pub const TOP_TENANTS: usize = 10;
@@ -42,6 +42,8 @@ pub struct Snapshot {
 pub struct ClassSnapshot {
     /// The class.
     pub class: ClassName,
+    /// Who gets a freed place first: lower numbers before higher ones.
+    pub priority: u8,
     /// Places held.
     pub used: u32,
     /// Places kept for it.
@@ -52,6 +54,8 @@ pub struct ClassSnapshot {
     pub queued: u32,
     /// The most that may wait.
     pub queue: u32,
+    /// The longest that a request may wait.
+    pub max_wait: Duration,
     /// How long the first in line has waited; zero where nobody waits.
     pub oldest_wait: Duration,
     /// `used` of what the class could hold now: the smaller of its ceiling and `used` with all the room that it
@@ -120,7 +124,7 @@ impl Core {
             used: self.max - self.free,
             max: self.max,
             saturation: self.cell_saturation(),
-            classes: classes.map(|(index, class)| self.class_snapshot(index, &class.name, now)).collect(),
+            classes: classes.map(|(index, class)| self.class_snapshot(index, class, now)).collect(),
             tenants: self.tenants.len(),
             shared_places: self.tenants.shared_counts().used,
             top_tenants: self.top_tenants(),
@@ -147,16 +151,18 @@ impl Core {
         Saturation::ratio(u64::from(class.used), u64::from(could_hold))
     }
 
-    fn class_snapshot(&self, index: usize, name: &ClassName, now: Instant) -> ClassSnapshot {
+    fn class_snapshot(&self, index: usize, layout: &ClassLayout, now: Instant) -> ClassSnapshot {
         let class = &self.classes[index];
         let since = self.waiters.oldest(&class.line);
         ClassSnapshot {
-            class: name.clone(),
+            class: layout.name.clone(),
+            priority: layout.priority,
             used: class.used,
             floor: class.floor,
             ceiling: class.ceiling,
             queued: class.line.len(),
             queue: class.queue,
+            max_wait: layout.max_wait,
             oldest_wait: since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since)),
             saturation: self.class_saturation(index),
             granted: class.granted,

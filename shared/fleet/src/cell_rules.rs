@@ -76,6 +76,7 @@ impl CellRules {
         let marks = rules.read_classes(fields.get("classes"), &section);
         rules.check_floors(&section);
         rules.check_ceilings(&section, &marks);
+        rules.check_queues(&marks);
         rules
     }
 
@@ -108,6 +109,19 @@ impl CellRules {
                 "floors sum to {floors}, beyond the cell's {} places",
                 self.max_in_flight
             ));
+        }
+    }
+
+    /// Whoever is last in a longer queue waits for longer than it takes to serve half of the class: for steady traffic that is
+    /// latency and no help.
+    fn check_queues(&self, marks: &[Mark<'_>]) {
+        for (class, mark) in self.classes.iter().zip(marks) {
+            if class.queue > class.ceiling / 2 {
+                mark.warn(format_args!(
+                    "class {} has a queue of {} for {} places: for steady traffic half as many suffice",
+                    class.name, class.queue, class.ceiling
+                ));
+            }
         }
     }
 

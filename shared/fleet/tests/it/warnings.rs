@@ -62,6 +62,24 @@ fn a_class_that_the_others_can_squeeze_out_is_told() {
 }
 
 #[test]
+fn a_queue_of_more_than_half_of_its_places_is_told() {
+    // P8
+    let queue = |queue| {
+        warned(&format!(
+            "cell: {{ classes: {{ default: {{ ceiling: 9, queue: {queue}, max_wait: 50ms }} }} }}"
+        ))
+    };
+    assert_eq!(queue(4), [""; 0]);
+    assert_eq!(
+        queue(5),
+        [
+            "5:20: cell.classes.default: class default has a queue of 5 for 9 places: for steady traffic half as many \
+             suffice"
+        ]
+    );
+}
+
+#[test]
 fn a_route_behind_one_that_takes_all_of_it_is_told() {
     let unreachable =
         |at: &str, earlier| format!("{at}: no request comes here: routes[{earlier}] matches all of it");

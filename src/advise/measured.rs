@@ -1,0 +1,212 @@
+//! What an agent's `/metrics` say of its compartments.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use cofferdam_bulkhead::{CellUse, ClassUse};
+use cofferdam_model::ClassName;
+use prometheus_parse::{HistogramCount, Sample, Scrape, Value};
+
+/// What was counted, in all or within a time.
+#[derive(Debug)]
+pub(super) struct Counted {
+    uptime_s: f64,
+    places: f64,
+    /// By name.
+    classes: BTreeMap<String, ClassCounted>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct ClassCounted {
+    priority: f64,
+    floor: f64,
+    ceiling: f64,
+    queue: f64,
+    max_wait_s: f64,
+    peak_used: f64,
+    busiest_second: f64,
+    arrivals: f64,
+    refused: f64,
+    hold_sum_s: f64,
+    holds: f64,
+    /// Cumulative, by upper bound in seconds.
+    hold_buckets: Vec<(f64, f64)>,
+}
+
+impl Counted {
+    /// Reads the text of one scrape.
+    pub(super) fn read(text: &str) -> anyhow::Result<Self> {
+        let scrape = Scrape::parse(text.lines().map(|line| Ok(line.to_owned())))?;
+        let mut counted = Self { uptime_s: 0.0, places: 0.0, classes: BTreeMap::new() };
+        for sample in &scrape.samples {
+            counted.take(sample);
+        }
+        ensure!(!counted.classes.is_empty() && counted.places >= 1.0, "it says nothing of a cell's classes");
+        Ok(counted)
+    }
+
+    fn take(&mut self, sample: &Sample) {
+        let Some(name) = sample.metric.strip_prefix("cofferdam_agent_") else { return };
+        let Some(class) = sample.labels.get("class") else {
+            match name {
+                "uptime_seconds" => self.uptime_s = number(&sample.value),
+                "cell_places_limit" => self.places = number(&sample.value),
+                _ => {}
+            }
+            return;
+        };
+        let class = self.classes.entry(class.to_owned()).or_default();
+        match (name, &sample.value) {
+            ("hold_seconds", Value::Histogram(buckets)) => {
+                let bucket = |bucket: &HistogramCount| (bucket.less_than, bucket.count);
+                class.hold_buckets = buckets.iter().map(bucket).collect();
+            }
+            // One for each way to end, and one for each reason.
+            ("requests_total", value) => class.arrivals += number(value),
+            ("refusals_total", value) => class.refused += number(value),
+            (name, value) => {
+                let place = match name {
+                    "class_priority" => &mut class.priority,
+                    "places_floor" => &mut class.floor,
+                    "places_limit" => &mut class.ceiling,
+                    "places_peak" => &mut class.peak_used,
+                    "queue_limit" => &mut class.queue,
+                    "max_wait_seconds" => &mut class.max_wait_s,
+                    "busiest_second" => &mut class.busiest_second,
+                    "hold_seconds_sum" => &mut class.hold_sum_s,
+                    "hold_seconds_count" => &mut class.holds,
+                    _ => return,
+                };
+                *place = number(value);
+            }
+        }
+    }
+
+    /// What was counted since `before`. Peaks stay those of all the time: they are what a compartment has to stand.
+    pub(super) fn since(mut self, before: &Self) -> anyhow::Result<Self> {
+        if self.uptime_s < before.uptime_s {
+            bail!("the agent was started anew while it was measured");
+        }
+        self.uptime_s -= before.uptime_s;
+        for (name, class) in &mut self.classes {
+            let Some(before) = before.classes.get(name) else { continue };
+            class.arrivals -= before.arrivals;
+            class.refused -= before.refused;
+            class.hold_sum_s -= before.hold_sum_s;
+            class.holds -= before.holds;
+            for ((_, count), (_, earlier)) in class.hold_buckets.iter_mut().zip(&before.hold_buckets) {
+                *count -= earlier;
+            }
+        }
+        Ok(self)
+    }
+
+    /// The same as numbers of places, requests and times.
+    pub(super) fn cell(&self) -> anyhow::Result<CellUse> {
+        let classes = self.classes.iter().map(|(name, class)| class.class(name));
+        Ok(CellUse {
+            max_in_flight: self.places as u32,
+            observed: seconds(self.uptime_s),
+            classes: classes.collect::<anyhow::Result<_>>()?,
+        })
+    }
+}
+
+impl ClassCounted {
+    // Floats turn into whole numbers by the nearest that there is.
+    fn class(&self, name: &str) -> anyhow::Result<ClassUse> {
+        let name = ClassName::parse(name).with_context(|| format!("{name:?} is no class"))?;
+        let mean_s = if self.holds > 0.0 { self.hold_sum_s / self.holds } else { 0.0 };
+        Ok(ClassUse {
+            name,
+            priority: self.priority as u8,
+            floor: self.floor as u32,
+            ceiling: self.ceiling as u32,
+            queue: self.queue as u32,
+            max_wait: seconds(self.max_wait_s),
+            arrivals: self.arrivals as u64,
+            peak_per_second: self.busiest_second as u64,
+            holds: self.holds as u64,
+            mean_hold: seconds(mean_s),
+            p99_hold: seconds(self.quantile(0.99)),
+            peak_used: self.peak_used as u32,
+            refused: self.refused as u64,
+        })
+    }
+
+    /// The hold time below which so large a share lies; within a bucket they are taken to lie evenly. What lies beyond the last
+    /// bound counts as that bound.
+    fn quantile(&self, share: f64) -> f64 {
+        if self.holds <= 0.0 {
+            return 0.0;
+        }
+        let rank = share * self.holds;
+        let (mut lower_s, mut below) = (0.0, 0.0);
+        for &(upper_s, count) in &self.hold_buckets {
+            if count >= rank && count > below {
+                let part = (rank - below) / (count - below);
+                return if upper_s.is_finite() { lower_s + (upper_s - lower_s) * part } else { lower_s };
+            }
+            (lower_s, below) = (if upper_s.is_finite() { upper_s } else { lower_s }, count);
+        }
+        lower_s
+    }
+}
+
+fn number(value: &Value) -> f64 {
+    match value {
+        Value::Counter(number) | Value::Gauge(number) | Value::Untyped(number) => *number,
+        Value::Histogram(_) | Value::Summary(_) => 0.0,
+    }
+}
+
+/// A time to the microsecond; what is none is no time.
+fn seconds(seconds: f64) -> Duration {
+    let micros = Duration::try_from_secs_f64(seconds).unwrap_or_default().as_micros();
+    Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(buckets: &[(f64, f64)]) -> ClassCounted {
+        let holds = buckets.last().map_or(0.0, |(_, count)| *count);
+        ClassCounted { holds, hold_buckets: buckets.to_vec(), ..ClassCounted::default() }
+    }
+
+    #[test]
+    fn a_quantile_lies_within_its_bucket_in_proportion() {
+        let inf = f64::INFINITY;
+        assert_eq!(held(&[(0.1, 98.0), (0.3, 100.0), (inf, 100.0)]).quantile(0.99), 0.2);
+        assert_eq!(held(&[(0.1, 0.0), (0.3, 0.0), (inf, 7.0)]).quantile(0.99), 0.3, "beyond every bound");
+        assert_eq!(held(&[(0.1, 0.0), (inf, 0.0)]).quantile(0.99), 0.0, "nothing was held");
+    }
+
+    #[test]
+    fn what_was_counted_since_is_the_difference_and_a_new_start_is_told() {
+        let text = |uptime: u32, served: u32, holds: u32| {
+            format!(
+                "# TYPE cofferdam_agent_hold_seconds histogram\n\
+                 cofferdam_agent_uptime_seconds {uptime}\n\
+                 cofferdam_agent_cell_places_limit 10\n\
+                 cofferdam_agent_requests_total{{class=\"a\",outcome=\"served\"}} {served}\n\
+                 cofferdam_agent_requests_total{{class=\"a\",outcome=\"refused\"}} 5\n\
+                 cofferdam_agent_busiest_second{{class=\"a\"}} 9\n\
+                 cofferdam_agent_hold_seconds_sum{{class=\"a\"}} {holds}\n\
+                 cofferdam_agent_hold_seconds_count{{class=\"a\"}} {holds}\n\
+                 cofferdam_agent_hold_seconds_bucket{{class=\"a\",le=\"2.0\"}} {holds}\n\
+                 cofferdam_agent_hold_seconds_bucket{{class=\"a\",le=\"+Inf\"}} {holds}\n# EOF\n"
+            )
+        };
+        let read = |text: String| Counted::read(&text).unwrap();
+        let cell = read(text(70, 120, 100)).since(&read(text(10, 20, 40))).unwrap().cell().unwrap();
+        let class = &cell.classes[0];
+        assert_eq!((cell.observed, class.arrivals, class.holds), (Duration::from_secs(60), 100, 60));
+        assert_eq!((class.mean_hold, class.p99_hold), (Duration::from_secs(1), Duration::from_millis(1980)));
+        assert_eq!(class.peak_per_second, 9, "a peak is a peak");
+        assert!(read(text(5, 120, 100)).since(&read(text(10, 20, 40))).is_err());
+        assert!(Counted::read("cofferdam_router_requests_total 1\n").is_err());
+    }
+}

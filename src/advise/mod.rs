@@ -1,0 +1,68 @@
+//! `cofferdam advise`: what a cell's compartments should be, by what its agent has counted.
+
+mod measured;
+mod report;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use cofferdam_bulkhead::advise;
+use reqwest::{Client, Url};
+use tokio::time::sleep;
+
+use measured::Counted;
+
+/// How long an agent is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Advise floors, ceilings and queues for a cell, by what its agent has measured
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The agent's probe listener, such as http://10.0.1.10:7101, or a file that holds its /metrics
+    #[arg(long, value_name = "URL|FILE")]
+    from: String,
+
+    /// Measure for so long, such as 10m; default: all the time since the agent started
+    #[arg(long = "for", value_parser = humantime::parse_duration)]
+    lasting: Option<Duration>,
+}
+
+#[tokio::main(flavor = "current_thread")]
+#[expect(clippy::print_stdout, reason = "a command speaks to its user")]
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let counted = match Url::parse(&args.from).ok().filter(|url| url.has_host()) {
+        Some(url) => measure(url, args.lasting).await?,
+        None => {
+            ensure!(args.lasting.is_none(), "a file is what it is: --for needs an agent to ask");
+            let path = PathBuf::from(&args.from);
+            let text =
+                std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            Counted::read(&text).with_context(|| format!("{} is no agent's /metrics", path.display()))?
+        }
+    };
+    let cell = counted.cell()?;
+    print!("{}", report::Report { cell: &cell, advice: &advise(&cell) });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What an agent has counted, or counts from now on.
+async fn measure(mut url: Url, lasting: Option<Duration>) -> anyhow::Result<Counted> {
+    if url.path() == "/" {
+        url.set_path("/metrics");
+    }
+    let before = scrape(&url).await?;
+    let Some(lasting) = lasting else { return Ok(before) };
+    sleep(lasting).await;
+    scrape(&url).await?.since(&before)
+}
+
+async fn scrape(url: &Url) -> anyhow::Result<Counted> {
+    let client = Client::builder().timeout(PATIENCE).no_proxy().build()?;
+    let answer = client.get(url.clone()).send().await.with_context(|| format!("cannot ask {url}"))?;
+    if !answer.status().is_success() {
+        bail!("{url} answers {}", answer.status());
+    }
+    Counted::read(&answer.text().await?).with_context(|| format!("{url} is no agent's /metrics"))
+}

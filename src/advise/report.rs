@@ -1,0 +1,131 @@
+//! The advice as a user reads it: a table, reasons, warnings, and a part of a fleet file to paste.
+
+use std::fmt;
+use std::time::Duration;
+
+use cofferdam_bulkhead::{Advice, CellUse, ClassAdvice, ClassUse, Warning};
+
+/// What was measured, and what is advised.
+pub(super) struct Report<'a> {
+    pub(super) cell: &'a CellUse,
+    pub(super) advice: &'a Advice,
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cell, advice } = self;
+        writeln!(f, "Measured for {}, in a cell of {} places:\n", brief(cell.observed), cell.max_in_flight)?;
+        let width = cell.classes.iter().map(|class| class.name.as_str().len()).max().unwrap_or(0).max(5);
+        writeln!(
+            f,
+            "{:width$}  {:>10} {:>8} {:>9} {:>9} {:>5} {:>8}",
+            "class", "arrivals", "peak/s", "mean hold", "p99 hold", "peak", "refused"
+        )?;
+        for class in &cell.classes {
+            writeln!(
+                f,
+                "{:width$}  {:>10} {:>8} {:>9} {:>9} {:>5} {:>8}",
+                class.name.as_str(),
+                class.arrivals,
+                class.peak_per_second,
+                measured(class.mean_hold),
+                measured(class.p99_hold),
+                class.peak_used,
+                class.refused
+            )?;
+        }
+        writeln!(f, "\nAdvice:\n")?;
+        for (class, advised) in cell.classes.iter().zip(&advice.classes) {
+            advise(f, class, advised)?;
+        }
+        if !advice.warnings.is_empty() {
+            writeln!(f)?;
+        }
+        for warning in &advice.warnings {
+            writeln!(f, "warning: {}", text(warning))?;
+        }
+        fragment(f, cell, advice)
+    }
+}
+
+fn advise(f: &mut fmt::Formatter<'_>, class: &ClassUse, advised: &ClassAdvice) -> fmt::Result {
+    let ClassAdvice { name, floor, ceiling, queue, max_wait, by_littles_law, by_erlang, by_peak } = advised;
+    writeln!(
+        f,
+        "{name}: floor {} -> {floor}, ceiling {} -> {ceiling}, queue {} -> {queue}",
+        class.floor, class.ceiling, class.queue
+    )?;
+    if class.arrivals == 0 {
+        return writeln!(f, "  floor: no request came; whoever comes first has a place");
+    }
+    writeln!(
+        f,
+        "  floor: {by_littles_law} by Little's law ({}/s x {} x 1.3), {by_erlang} for a loss of 1 % (Erlang), {by_peak} \
+         for the peak and one more",
+        class.peak_per_second,
+        brief(class.p99_hold)
+    )?;
+    writeln!(f, "  ceiling: the floor, and what nobody's floor needs")?;
+    match *queue == floor / 2 {
+        true => writeln!(f, "  queue: half of the places"),
+        false => writeln!(f, "  queue: what gets a place within {}", brief(*max_wait)),
+    }
+}
+
+fn text(warning: &Warning) -> String {
+    match warning {
+        Warning::FewSamples { class, holds } => {
+            format!("{class}: {holds} holds are too few for a 99th percentile; measure for longer")
+        }
+        Warning::TooSmall { class, places } => {
+            format!("{class}: {places} places are too few to stand alone; make it a part of another class")
+        }
+        Warning::OneClass { class } => {
+            format!("{class} alone has traffic: with one dependency there is nothing to keep apart")
+        }
+        Warning::Idle { class, floor, peak_used } => {
+            format!("{class}: of {floor} places that are kept for it, {peak_used} were held at most")
+        }
+        Warning::CanWait { class, p99_hold } => format!(
+            "{class} holds a place for up to {}: work that can wait belongs in a queue of jobs",
+            brief(*p99_hold)
+        ),
+        Warning::DoesNotFit { needed, cell } => format!(
+            "{needed} places are needed and the cell has {cell}: the floors are each class's part; add places, or cells"
+        ),
+    }
+}
+
+fn fragment(f: &mut fmt::Formatter<'_>, cell: &CellUse, advice: &Advice) -> fmt::Result {
+    writeln!(f, "\nFor the fleet file:\n\ncell:\n  max_in_flight: {}\n  classes:", cell.max_in_flight)?;
+    for (class, advised) in cell.classes.iter().zip(&advice.classes) {
+        let ClassAdvice { name, floor, ceiling, queue, max_wait, .. } = advised;
+        write!(
+            f,
+            "    {name}: {{ priority: {}, floor: {floor}, ceiling: {ceiling}, queue: {queue}",
+            class.priority
+        )?;
+        match queue {
+            0 => writeln!(f, " }}")?,
+            _ => writeln!(f, ", max_wait: {} }}", brief(*max_wait))?,
+        }
+    }
+    Ok(())
+}
+
+/// A time that was measured; nothing where none was.
+fn measured(time: Duration) -> String {
+    if time.is_zero() { "-".to_owned() } else { brief(time) }
+}
+
+/// A time in one unit, with two or three digits.
+fn brief(time: Duration) -> String {
+    let us = time.as_micros();
+    match us {
+        0..1_000 => format!("{us}us"),
+        1_000..10_000 => format!("{:.1}ms", us as f64 / 1e3).replace(".0ms", "ms"),
+        10_000..1_000_000 => format!("{}ms", us / 1_000),
+        1_000_000..100_000_000 => format!("{:.1}s", us as f64 / 1e6).replace(".0s", "s"),
+        _ => format!("{}s", us / 1_000_000),
+    }
+}

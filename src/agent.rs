@@ -88,6 +88,14 @@ pub(crate) struct CellArgs {
     #[arg(long, env = "COFFERDAM_DRAIN_DEADLINE", default_value = "30s", value_parser = humantime::parse_duration)]
     drain_deadline: Duration,
 
+    /// Let `cofferdam drill` let faults loose here
+    #[arg(long)]
+    allow_drills: bool,
+
+    /// Where drills are asked for, if they are allowed
+    #[arg(long, env = "COFFERDAM_AGENT_ADMIN_LISTEN", default_value = "127.0.0.1:7102")]
+    admin: SocketAddr,
+
     #[command(flatten)]
     runtime: RuntimeArgs,
 
@@ -163,9 +171,10 @@ impl CellArgs {
         let fleet = &loaded.fleet;
         let n_workers = self.workers.map_or_else(workers::default_count, NonZeroUsize::get);
         let (data, probes) = (self.listen, self.probe_listen);
-        let wanted = Wanted { role, data, n_workers, admin: None, probes };
+        let admin = self.allow_drills.then_some(self.admin);
+        let wanted = Wanted { role, data, n_workers, admin, probes };
         let sockets = self.sockets.open(&wanted, passed).await?;
-        let (data, probes) = (sockets.data, sockets.probes);
+        let (data, probes, admin) = (sockets.data, sockets.probes, sockets.admin);
         tracing::info!(
             cell = %self.cell,
             listen = %data[0].local_addr()?,
@@ -188,7 +197,7 @@ impl CellArgs {
             ..Settings::new(self.cell.clone(), behind.backend)
         };
         settings.upstream.idle = behind.idle.unwrap_or(settings.upstream.idle);
-        let running = Agent::start(fleet, settings, Listeners { data, probes: Some(probes) })?;
+        let running = Agent::start(fleet, settings, Listeners { data, probes: Some(probes), admin })?;
         // What is asked about readiness from now on has its answer, as the process before had.
         running.settled().await;
         let mut succession = sockets.succession;

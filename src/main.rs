@@ -7,6 +7,7 @@ mod blast_radius;
 mod cell;
 mod check;
 mod demo;
+mod drill;
 mod limits;
 mod place;
 mod probe;
@@ -43,6 +44,7 @@ enum Command {
     BlastRadius(blast_radius::Args),
     Size(size::Args),
     Advise(advise::Args),
+    Drill(drill::Args),
     Limits(limits::Args),
     Demo(demo::Args),
 }
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         Command::BlastRadius(args) => blast_radius::run(args),
         Command::Size(args) => size::run(&args),
         Command::Advise(args) => advise::run(args),
+        Command::Drill(args) => drill::run(args),
         Command::Limits(args) => limits::run(args),
         Command::Demo(args) => demo::run(args),
     };

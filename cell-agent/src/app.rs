@@ -23,7 +23,9 @@ use cofferdam_telemetry::probes::Probes;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
 
+use crate::admin;
 use crate::classify::Classifier;
+use crate::drills::{Drills, DrillsCollector};
 use crate::gate;
 use crate::health::{self, Health};
 use crate::journey::{Cell, Journey};
@@ -43,6 +45,8 @@ pub struct Listeners {
     pub data: Vec<TcpListener>,
     /// Health, metrics and saturation.
     pub probes: Option<TcpListener>,
+    /// Drills, which are allowed where this is there.
+    pub admin: Option<TcpListener>,
 }
 
 /// An agent that runs, until it is shut down.
@@ -93,6 +97,13 @@ impl Agent {
         let drain = Drain::default();
         let (mut control, mut aside) = (JoinSet::new(), Aside::default());
         let health = watch_backend(&settings, &mut control);
+        let fleet = Arc::new(fleet.clone());
+        let drills = listeners.admin.map(|listener| {
+            let drills = Arc::new(Drills::default());
+            registry.register_collector(Box::new(DrillsCollector(Arc::clone(&drills))));
+            aside.serve(listener, admin::routes(Arc::clone(&drills), Arc::clone(&fleet)));
+            drills
+        });
         if let Some(listener) = listeners.probes {
             let saturation =
                 report::routes(settings.cell.clone(), compartments.clone(), Arc::clone(&routers));
@@ -105,12 +116,13 @@ impl Agent {
         let cell = Arc::new(Cell {
             // No name of a fleet or a cell has a plus sign, so this is no other fleet's router and no other cell.
             via: Via::new(&format!("cofferdam-{}+{}", fleet.name, settings.cell))?,
-            classifier: Classifier::new(Arc::new(fleet.clone()), routers),
+            classifier: Classifier::new(fleet, routers),
             compartments: compartments.clone(),
             metrics: Arc::clone(&metrics),
             census,
             body: settings.body,
             backend_protocol: settings.backend_protocol,
+            drills,
         });
         let workers = start_workers(&settings, cell, listeners.data, &drain)?;
         let (grace, deadline) = (settings.drain_grace, settings.drain_deadline);

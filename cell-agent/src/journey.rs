@@ -33,6 +33,7 @@ use tracing::Instrument;
 
 use crate::answer::{self, AnswerBody, Release};
 use crate::classify::{Classified, Classifier};
+use crate::drills::{Comer, Drills};
 use crate::forward::{self, Ask, Relay};
 use crate::metrics::{Metrics, Record};
 use crate::rejection::{self, Rejection};
@@ -51,6 +52,8 @@ pub(crate) struct Cell {
     pub(crate) census: Census,
     pub(crate) body: BodyLimits,
     pub(crate) backend_protocol: BackendProtocol,
+    /// Where they are allowed.
+    pub(crate) drills: Option<Arc<Drills>>,
 }
 
 /// One worker's way through the cell: its connections to the backend and its last load report are its own.
@@ -192,6 +195,12 @@ impl Journey {
         }
         let place = gate::enter(&self.cell.compartments, &is).await?;
         record.admitted();
+        if let Some(drills) = &self.cell.drills {
+            let class = self.cell.classifier.class_name(is.class);
+            drills
+                .strike(Comer { class, tenant: &is.tenant, dependency: None, deadline: is.deadline })
+                .await?;
+        }
         let trusted = self.cell.classifier.trusts(peer.ip());
         let relay = Relay {
             peer: peer.ip(),

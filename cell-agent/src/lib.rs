@@ -6,6 +6,7 @@
 //!
 //! It knows one cell. Placement, fleet-wide limits and the other cells are the router's.
 
+mod admin;
 mod answer;
 mod app;
 mod backend;
@@ -13,6 +14,7 @@ mod busiest;
 #[cfg(test)]
 mod captured;
 mod classify;
+mod drills;
 mod forward;
 mod gate;
 mod health;

@@ -8,6 +8,7 @@ use cofferdam_proxy::target::{self, TargetError};
 use http::header::ALLOW;
 use http::{HeaderValue, StatusCode};
 
+use crate::drills::Struck;
 use crate::forward::Fault;
 use crate::metrics::Outcome;
 use crate::request::BadRequest;
@@ -40,6 +41,9 @@ pub(crate) enum Rejection {
     /// No place.
     #[error(transparent)]
     Refused(#[from] Refused),
+    /// A drill, in the place of a backend's own fault.
+    #[error(transparent)]
+    Drill(#[from] Struck),
     /// The backend, or the request's body on its way there.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -53,6 +57,8 @@ impl Rejection {
                 Outcome::BadRequest
             }
             Self::Refused(_) => Outcome::Refused,
+            Self::Drill(Struck::Status(_)) => Outcome::BackendError,
+            Self::Drill(Struck::Deadline) => Outcome::Deadline,
             Self::Fault(fault) => match fault {
                 Fault::NoConnection(_) | Fault::Unread => Outcome::Unreachable,
                 Fault::Lost(_) => Outcome::Lost,
@@ -75,6 +81,10 @@ impl Rejection {
                 problem(StatusCode::NOT_IMPLEMENTED, "no_websocket", "Cell's backend serves no WebSocket")
             }
             Self::Refused(refused) => compartment(&refused),
+            Self::Drill(Struck::Status(status)) => {
+                problem(status, "drill", "A drill answers in the backend's place")
+            }
+            Self::Drill(Struck::Deadline) => backend(&Fault::Deadline),
             Self::Fault(fault) => backend(&fault),
         }
     }

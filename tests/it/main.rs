@@ -11,6 +11,7 @@ mod bodies;
 mod command;
 mod connections;
 mod drain;
+mod drills;
 mod events;
 mod failover;
 mod faults;

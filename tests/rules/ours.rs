@@ -68,6 +68,6 @@ pub(crate) fn agent(backend: SocketAddr, clocks: Clocks) -> (agent::Running, Soc
         check_every: Duration::from_secs(3600),
         ..agent::Settings::new(CellId::parse(&cell_id(0)).unwrap(), origin)
     };
-    let listeners = agent::Listeners { data: vec![data], probes: None };
+    let listeners = agent::Listeners { data: vec![data], probes: None, admin: None };
     (agent::Agent::start(&parse(&alone(address, &clocks.routes())), settings, listeners).unwrap(), address)
 }

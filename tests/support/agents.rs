@@ -95,7 +95,7 @@ impl TestCell {
         let settings =
             agent::Settings { body, ..agent::Settings::new(CellId::parse(&name).unwrap(), origin) };
         let at_probes = probes.local_addr().unwrap();
-        let listeners = agent::Listeners { data: vec![data], probes: Some(probes) };
+        let listeners = agent::Listeners { data: vec![data], probes: Some(probes), admin: None };
         let agent = agent::Agent::start(&parse(text), settings, listeners).unwrap();
         Self { backend, probes: at_probes, _agent: agent }
     }

@@ -67,7 +67,7 @@ impl TestCell {
         set(&mut settings);
         let (data, probes) = (any_port(), any_port());
         let addresses = (data.local_addr().unwrap(), probes.local_addr().unwrap());
-        let listeners = Listeners { data: vec![data], probes: Some(probes) };
+        let listeners = Listeners { data: vec![data], probes: Some(probes), admin: None };
         let running = Agent::start(&fleet, settings, listeners).unwrap();
         let client = Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         Self { data: addresses.0, probes: addresses.1, client, running }

@@ -52,7 +52,7 @@ pub(crate) fn before(
         let origin = format!("http://{backend}").parse().unwrap();
         let mut settings = Settings::new(CellId::parse(&cell_id(index)).unwrap(), origin);
         set(&mut settings);
-        let listeners = Listeners { data: vec![socket], probes: None };
+        let listeners = Listeners { data: vec![socket], probes: None, admin: None };
         Agent::start(&parse(&text), settings, listeners).unwrap()
     });
     let agents = agents.collect();

@@ -39,16 +39,20 @@ pub(crate) async fn enter(compartments: &Compartments, request: &Classified) -> 
 /// Whose request it is, the request's span says.
 fn log(refused: &Refused) {
     match refused {
-        Refused::Full { reason, class, used, limit, queued, queue, waited } => tracing::debug!(
-            %reason,
-            compartment = %class,
-            active = used,
-            limit,
-            queued,
-            queue,
-            ?waited,
-            "refused"
-        ),
+        Refused::Full { reason, class, cap, used, limit, queued, queue, waited, expected } => {
+            tracing::debug!(
+                %reason,
+                compartment = %class,
+                cap = cap.as_ref().map(tracing::field::display),
+                active = used,
+                limit,
+                queued,
+                queue,
+                ?waited,
+                ?expected,
+                "refused"
+            )
+        }
         Refused::ShutDown => tracing::debug!("refused: draining"),
     }
 }

@@ -187,8 +187,9 @@ mod tests {
 
     fn full(reason: CellReason) -> Rejection {
         let class = ClassName::parse("search").unwrap();
-        let waited = Duration::ZERO;
-        Refused::Full { reason, class, used: 5, limit: 5, queued: 1, queue: 1, waited }.into()
+        let (waited, expected) = (Duration::ZERO, Duration::ZERO);
+        Refused::Full { reason, class, cap: None, used: 5, limit: 5, queued: 1, queue: 1, waited, expected }
+            .into()
     }
 
     // P48

@@ -23,33 +23,48 @@ use crate::routers::{RoutedBy, Routers};
 /// waits for the last one's lock.
 pub(crate) struct LoadField {
     compartments: Compartments,
-    /// What stands before each class's number, by index.
+    last: Mutex<Last>,
+}
+
+/// What was written last. It is written anew only once a number has changed.
+struct Last {
+    saturations: Saturations,
+    value: HeaderValue,
+    /// What stands before each class's number, in the order of the layout.
     names: Vec<String>,
-    /// What was written last. It is written anew only once a number has changed.
-    last: Mutex<(Saturations, HeaderValue)>,
+    /// How often the layout had been changed before the names were taken.
+    changes: u64,
 }
 
 impl LoadField {
     pub(crate) fn new(compartments: Compartments) -> Self {
-        let name = |class: &ClassLayout| format!(", named_metrics.{}=", class.name);
-        let names: Vec<_> = compartments.layout().classes().iter().map(name).collect();
-        let now = compartments.saturations();
-        let last = Mutex::new((now, load(&now, &names, 0)));
-        Self { compartments, names, last }
+        let saturations = compartments.saturations();
+        let names = names(&compartments);
+        let (value, changes) = (load(&saturations, &names, 0), saturations.changes());
+        Self { compartments, last: Mutex::new(Last { saturations, value, names, changes }) }
     }
 
     /// Puts the report on an answer, in the place of any that was there.
     pub(crate) fn write(&self, fields: &mut HeaderMap) {
-        let now = self.compartments.saturations();
+        let mut now = self.compartments.saturations();
         let mut last = self.last.lock();
-        let (then, value) = &mut *last;
-        if *then != now {
-            // As long as the last: only digits change.
-            *value = load(&now, &self.names, value.len());
-            *then = now;
+        // Names that are newer than the numbers are found out by the next numbers.
+        while last.changes != now.changes() {
+            (last.changes, last.names) = (now.changes(), names(&self.compartments));
+            now = self.compartments.saturations();
         }
-        fields.insert(headers::LOAD, value.clone());
+        if last.saturations != now {
+            // As long as the last: mostly, only digits change.
+            last.value = load(&now, &last.names, last.value.len());
+            last.saturations = now;
+        }
+        fields.insert(headers::LOAD, last.value.clone());
     }
+}
+
+fn names(compartments: &Compartments) -> Vec<String> {
+    let name = |class: &ClassLayout| format!(", named_metrics.{}=", class.name);
+    compartments.layout().classes().iter().map(name).collect()
 }
 
 fn load(now: &Saturations, names: &[String], n_bytes: usize) -> HeaderValue {

@@ -1,51 +1,101 @@
 //! The rules of admission over plain counts: who gets a place, who waits, who is next. It knows no runtime, no lock
 //! and no clock, so that every rule can be tested by calls in order.
+//!
+//! Here are the counts, admission and release; `queue` has who waits, and whose turn it is; `change` has what happens
+//! when the layout changes or everything closes.
+
+mod change;
+mod queue;
 
 use std::task::Waker;
+use std::time::Duration;
 
-use cofferdam_model::{CellReason, TenantId};
+use cofferdam_model::{CellReason, ClassName};
 use tokio::time::Instant;
 
+use crate::caps::{Cap, CapIndex, CapsOf};
+use crate::claim::Claim;
+use crate::estimate::{Ageing, Hold};
+use crate::indices::Indices;
 use crate::layout::{ClassLayout, Layout, TenantShare};
+use crate::list::{List, Slab};
+use crate::refusal::Refused;
+use crate::rounds::{Flow, Rounds};
 use crate::tenants::{Counts, Slot, Tenants};
-use crate::waiters::{Line, Stage, Ticket, Waiters, Wish};
+use crate::waiters::{Ticket, Waiters};
 
 /// The counts of a cell.
 pub(crate) struct Core {
+    /// The cell's places. After it was lowered, more may be held for a while.
     pub(crate) max: u32,
-    /// Places that nobody holds. Never less than `unused_floors`.
-    pub(crate) free: u32,
+    /// Places held.
+    pub(crate) used: u32,
     /// The sum over all classes of floor - used, where that is positive; kept by every change of a class's `used`.
     pub(crate) unused_floors: u32,
-    pub(crate) classes: Box<[Class]>,
+    /// By index. Those that the layout has no more are retired, until others use their indices.
+    pub(crate) classes: Vec<Class>,
+    /// By index, as the classes.
+    pub(crate) caps: Vec<Cap>,
+    /// The index of each of the layout's classes and caps.
+    pub(crate) indices: Indices,
     pub(crate) tenants: Tenants,
     pub(crate) waiters: Waiters,
+    flows: Slab<Flow>,
+    /// Who waits, in all classes.
+    waiting: u32,
+    hold: Hold,
+    /// How often the layout was changed.
+    pub(crate) changes: u64,
     pub(crate) closed: bool,
 }
 
 /// The counts of a class.
 pub(crate) struct Class {
+    pub(crate) name: ClassName,
     pub(crate) floor: u32,
     pub(crate) ceiling: u32,
     pub(crate) queue: u32,
-    priority: u8,
+    pub(crate) max_wait: Duration,
+    pub(crate) priority: u8,
     tenant_places: u32,
     tenant_queue: u32,
     pub(crate) used: u32,
-    pub(crate) line: Line,
+    /// Who waits, in order of arrival.
+    pub(crate) line: List,
+    /// Whose turn it is among them.
+    rounds: Rounds,
+    pub(crate) hold: Hold,
+    ageing: Ageing,
     pub(crate) granted: u64,
     /// By reason, in the order of [`CellReason::ALL`].
     pub(crate) refused: [u64; 3],
     pub(crate) timeouts: u64,
+    pub(crate) hopeless: u64,
     pub(crate) abandoned: u64,
     pub(crate) peak_used: u32,
+    /// The change that took it out of the layout.
+    retired: Option<u64>,
 }
 
-/// A place at all three levels. Whoever has it calls [`Core::release`] with it once.
+/// A place at all levels. Whoever has it calls [`Core::release`] with it once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Held {
     class: u32,
     tenant: Slot,
+    caps: CapsOf,
+    /// The place-time that its tenant's sub-queue paid; 0 for a place that nobody waited for.
+    paid_us: u32,
+    /// Whether it is to be measured how long it is held: always where it was paid for, else now and then.
+    pub(crate) is_measured: bool,
+    /// Since when it is held, where that is measured.
+    pub(crate) since: Option<Instant>,
+}
+
+/// Whom to wake when the lock is let go of: nearly always one at most.
+#[derive(Debug, Default)]
+pub(crate) struct Woken {
+    first: Option<Waker>,
+    more: Vec<Waker>,
 }
 
 /// Why there was no place.
@@ -55,145 +105,113 @@ pub(crate) enum Denied {
     Closed,
 }
 
-/// The compartment that is full.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Full {
-    pub(crate) reason: CellReason,
-    pub(crate) used: u32,
-    pub(crate) limit: u32,
-    pub(crate) queued: u32,
-    pub(crate) queue: u32,
-}
-
 /// What became of a request that may wait.
 #[derive(Debug)]
 pub(crate) enum Entered {
     Admitted(Held),
-    Waiting(Ticket),
-    Denied(Denied),
+    /// It waits, until then at most.
+    Waiting(Ticket, Instant),
+    Refused(Refused),
+}
+
+/// The compartment that is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Full {
+    pub(crate) reason: CellReason,
+    cap: Option<CapIndex>,
+    used: u32,
+    limit: u32,
+    queued: u32,
+    queue: u32,
 }
 
 impl Core {
     pub(crate) fn new(layout: &Layout) -> Self {
         let class = |class| Class::new(class, layout.tenant_share());
-        let classes: Box<[Class]> = layout.classes().iter().map(class).collect();
+        let classes: Vec<_> = layout.classes().iter().map(class).collect();
+        let caps: Vec<_> = layout.caps().iter().map(Cap::new).collect();
         Self {
             max: layout.max_in_flight(),
-            free: layout.max_in_flight(),
+            used: 0,
             unused_floors: classes.iter().map(|class| class.floor).sum(),
             tenants: Tenants::new(layout.max_tenants(), classes.len()),
+            indices: Indices { classes: (0..classes.len()).collect(), caps: (0..caps.len()).collect() },
             waiters: Waiters::default(),
+            flows: Slab::default(),
+            waiting: 0,
+            hold: Hold::NOTHING,
+            changes: 0,
             closed: false,
             classes,
+            caps,
         }
     }
 
     /// A place now. What stops it is told, but not counted as a refusal.
-    pub(crate) fn admit(&mut self, class: usize, tenant: &TenantId) -> Result<Held, Denied> {
+    pub(crate) fn admit(&mut self, claim: &Claim<'_>) -> Result<Held, Denied> {
         if self.closed {
             return Err(Denied::Closed);
         }
-        if let Some(reason) = self.stopped(class) {
-            let has = self.tenants.find(tenant, class);
-            let reason = if self.is_at_share(class, has) { CellReason::Tenant } else { reason };
-            return Err(Denied::Full(self.full(class, has, reason)));
+        let class = claim.class;
+        let cap = self.full_cap_of(claim);
+        let stopped = cap.map(|_| CellReason::Class).or_else(|| self.stopped(class));
+        if let Some(reason) = stopped {
+            let has = self.tenants.find(claim.tenant, class);
+            let full = if self.is_at_share(class, has) {
+                self.full(class, has, CellReason::Tenant)
+            } else {
+                cap.map_or_else(|| self.full(class, has, reason), |cap| self.full_cap(cap))
+            };
+            return Err(Denied::Full(full));
         }
-        let slot = self.tenants.enter(tenant);
+        let slot = self.tenants.enter(claim.tenant);
         let has = self.tenants.counts(slot, class);
         if self.is_at_share(class, has) {
             return Err(Denied::Full(self.full(class, has, CellReason::Tenant)));
         }
-        Ok(self.occupy(class, slot))
+        self.occupy(class, slot, claim.caps);
+        let is_measured = self.classes[class].is_measured_now();
+        Ok(Held { class: class as u32, tenant: slot, caps: claim.caps, paid_us: 0, is_measured, since: None })
     }
 
     /// A place now, or a refusal.
-    pub(crate) fn admit_or_refuse(&mut self, class: usize, tenant: &TenantId) -> Result<Held, Denied> {
-        self.admit(class, tenant).map_err(|denied| self.refuse(class, denied))
+    pub(crate) fn admit_or_refuse(&mut self, claim: &Claim<'_>) -> Result<Held, Refused> {
+        self.admit(claim).map_err(|denied| self.refuse(claim.class, denied))
     }
 
-    /// A place now, or one in the queue, or a refusal.
-    pub(crate) fn enter(&mut self, class: usize, tenant: &TenantId, since: Instant) -> Entered {
-        let denied = match self.admit(class, tenant) {
-            Ok(held) => return Entered::Admitted(held),
-            Err(denied @ Denied::Closed) => return Entered::Denied(denied),
-            Err(denied) => denied,
-        };
-        let room = &self.classes[class];
-        let has = self.tenants.find(tenant, class);
-        if has.queued >= room.tenant_queue && room.tenant_queue < room.queue {
-            let full = self.full(class, has, CellReason::Tenant);
-            return Entered::Denied(self.refuse(class, Denied::Full(full)));
+    /// Gives a place back; the caller [hands it on](Self::hand_on). `held_us` is how long it was held, where that was
+    /// measured.
+    pub(crate) fn release(&mut self, held: Held, held_us: Option<u32>) {
+        if let Some(us) = held_us {
+            let index = held.class as usize;
+            self.hold.measure(us);
+            self.classes[index].hold.measure(us);
+            self.tenants.counts_mut(held.tenant, index).hold.measure(us);
         }
-        if room.line.len() >= room.queue {
-            return Entered::Denied(self.refuse(class, denied));
-        }
-        let slot = self.tenants.enter(tenant);
-        self.tenants.enqueue(slot, class);
-        let wish = Wish { class, tenant: slot, since };
-        Entered::Waiting(self.waiters.join(&mut self.classes[class].line, wish))
+        self.give_back(held, held_us);
     }
 
-    /// Gives a place back and hands it on: whom to wake.
-    pub(crate) fn release(&mut self, held: Held) -> Option<Waker> {
+    fn give_back(&mut self, held: Held, held_us: Option<u32>) {
         let index = held.class as usize;
+        self.used -= 1;
         let class = &mut self.classes[index];
         class.used -= 1;
         self.unused_floors += u32::from(class.used < class.floor);
-        self.free += 1;
+        for cap in held.caps.iter() {
+            self.caps[cap.get()].used -= 1;
+        }
+        self.release_flow(held, held_us);
         self.tenants.release(held.tenant, index);
-        self.hand_on()
     }
 
-    /// Whether a waiter has an outcome to [collect](Self::collect); see [`Waiters::watch`].
-    pub(crate) fn watch(&mut self, ticket: &Ticket, waker: &mut Waker) -> bool {
-        self.waiters.watch(ticket, waker)
+    /// Whether somebody waits, so that a freed place has to be handed on.
+    pub(crate) fn is_contended(&self) -> bool {
+        self.waiting > 0
     }
 
-    /// What became of a waiter. One that still waits has waited long enough, and is refused.
-    pub(crate) fn collect(&mut self, ticket: Ticket) -> Result<Held, Denied> {
-        let wish = self.waiters.wish(&ticket);
-        match self.waiters.collect(&mut self.classes[wish.class].line, ticket) {
-            Stage::Granted => Ok(Held::of(wish)),
-            Stage::Cancelled => Err(Denied::Closed),
-            Stage::Waiting(_) => {
-                self.tenants.dequeue(wish.tenant, wish.class);
-                self.classes[wish.class].timeouts += 1;
-                // A waiter that neither class nor cell stops is stopped by its tenant's share.
-                let has = self.tenants.counts(wish.tenant, wish.class);
-                let at_share = self.is_at_share(wish.class, has);
-                let reason = self.stopped(wish.class).filter(|_| !at_share).unwrap_or(CellReason::Tenant);
-                let full = self.full(wish.class, has, reason);
-                Err(self.refuse(wish.class, Denied::Full(full)))
-            }
-        }
-    }
-
-    /// A waiter went away. If it had been granted, it gives its place on: whom to wake.
-    pub(crate) fn abandon(&mut self, ticket: Ticket) -> Option<Waker> {
-        let wish = self.waiters.wish(&ticket);
-        self.classes[wish.class].abandoned += 1;
-        match self.waiters.collect(&mut self.classes[wish.class].line, ticket) {
-            Stage::Granted => self.release(Held::of(wish)),
-            Stage::Cancelled => None,
-            Stage::Waiting(_) => {
-                self.tenants.dequeue(wish.tenant, wish.class);
-                None
-            }
-        }
-    }
-
-    /// Closes: nobody is admitted from now on, and whoever waits is woken to hear it.
-    pub(crate) fn close(&mut self) -> Vec<Waker> {
-        self.closed = true;
-        let mut wakers = Vec::new();
-        for index in 0..self.classes.len() {
-            let line = &mut self.classes[index].line;
-            while let Some((waker, tenant)) = self.waiters.cancel_first(line) {
-                self.tenants.dequeue(tenant, index);
-                wakers.extend(waker);
-            }
-        }
-        wakers
+    /// Places that nobody holds.
+    pub(crate) fn free(&self) -> u32 {
+        self.max.saturating_sub(self.used)
     }
 
     /// The places that the other classes' floors keep from this one.
@@ -209,7 +227,8 @@ impl Core {
         if class.used >= class.ceiling && class.ceiling < self.max {
             return Some(CellReason::Class);
         }
-        let has_room = self.free > 0 && (class.used < class.floor || self.free > self.kept_from(index));
+        let free = self.free();
+        let has_room = free > 0 && (class.used < class.floor || free > self.kept_from(index));
         (!has_room).then_some(CellReason::Cell)
     }
 
@@ -219,86 +238,123 @@ impl Core {
         has.used >= class.tenant_places && class.tenant_places < class.ceiling
     }
 
-    fn occupy(&mut self, index: usize, tenant: Slot) -> Held {
+    /// The cap that stops a newcomer, if one does.
+    fn full_cap_of(&self, claim: &Claim<'_>) -> Option<CapIndex> {
+        claim.caps.iter().find(|cap| self.caps[cap.get()].is_full(self.max))
+    }
+
+    fn occupy(&mut self, index: usize, tenant: Slot, caps: CapsOf) {
         let class = &mut self.classes[index];
         self.unused_floors -= u32::from(class.used < class.floor);
-        self.free -= 1;
+        self.used += 1;
         class.used += 1;
         class.granted += 1;
         class.peak_used = class.peak_used.max(class.used);
+        for cap in caps.iter() {
+            self.caps[cap.get()].occupy();
+        }
         self.tenants.occupy(tenant, index);
-        Held { class: index as u32, tenant }
     }
 
-    /// Gives a freed place to the waiter whose turn it is. One is enough: before the release nobody could be
-    /// admitted, and it made room for one at each level.
-    fn hand_on(&mut self) -> Option<Waker> {
-        if self.waiters.is_idle() {
-            return None;
-        }
-        let turns = self.classes.iter().enumerate().filter_map(|(index, class)| {
-            if class.line.len() == 0 || self.stopped(index).is_some() {
-                return None;
-            }
-            let below_share = |slot| !self.is_at_share(index, self.tenants.counts(slot, index));
-            let first = self.waiters.first(&class.line, below_share)?;
-            Some((class.used >= class.floor, class.priority, first.arrival, index, first))
+    /// Counts a refusal on entry, and says it in words.
+    pub(crate) fn refuse(&mut self, class: usize, denied: Denied) -> Refused {
+        self.refuse_after(class, denied, Duration::ZERO, Duration::ZERO)
+    }
+
+    fn refuse_after(
+        &mut self,
+        class: usize,
+        denied: Denied,
+        waited: Duration,
+        expected: Duration,
+    ) -> Refused {
+        let Denied::Full(full) = denied else { return Refused::ShutDown };
+        let Full { reason, cap, used, limit, queued, queue } = full;
+        self.classes[class].refused[reason_index(reason)] += 1;
+        let cap = cap.map(|cap| {
+            let cap = &mut self.caps[cap.get()];
+            cap.refused += 1;
+            cap.name.clone()
         });
-        let (.., index, first) =
-            turns.min_by_key(|&(borrows, priority, arrival, ..)| (borrows, priority, arrival))?;
-        // In this order, so that the tenant is not forgotten between the two.
-        self.occupy(index, first.tenant);
-        self.tenants.dequeue(first.tenant, index);
-        self.waiters.grant(&mut self.classes[index].line, first)
-    }
-
-    fn refuse(&mut self, class: usize, denied: Denied) -> Denied {
-        if let Denied::Full(full) = denied {
-            self.classes[class].refused[reason_index(full.reason)] += 1;
-        }
-        denied
+        let class = self.classes[class].name.clone();
+        Refused::Full { reason, class, cap, used, limit, queued, queue, waited, expected }
     }
 
     fn full(&self, index: usize, has: Counts, reason: CellReason) -> Full {
         let class = &self.classes[index];
         let (queued, queue) = (class.line.len(), class.queue);
+        let full = Full { reason, cap: None, used: class.used, limit: class.ceiling, queued, queue };
         match reason {
             CellReason::Tenant => {
                 let (limit, queue) = (class.tenant_places, class.tenant_queue);
-                Full { reason, used: has.used, limit, queued: has.queued, queue }
+                Full { used: has.used, limit, queued: has.queued, queue, ..full }
             }
-            CellReason::Class => Full { reason, used: class.used, limit: class.ceiling, queued, queue },
+            CellReason::Class => full,
             CellReason::Cell => {
-                let limit = self.max - self.kept_from(index);
-                Full { reason, used: self.max - self.free, limit, queued, queue }
+                let limit = self.max.saturating_sub(self.kept_from(index));
+                Full { used: self.used, limit, ..full }
             }
         }
+    }
+
+    fn full_cap(&self, index: CapIndex) -> Full {
+        let cap = &self.caps[index.get()];
+        let (used, queued) = (cap.used, cap.queued);
+        Full { reason: CellReason::Class, cap: Some(index), used, limit: cap.limit, queued, queue: 0 }
     }
 }
 
 impl Class {
     fn new(layout: &ClassLayout, share: TenantShare) -> Self {
-        Self {
-            floor: layout.floor,
-            ceiling: layout.ceiling,
-            queue: layout.queue,
-            priority: layout.priority,
-            tenant_places: share.of(layout.ceiling),
-            tenant_queue: share.of(layout.queue),
+        let mut class = Self {
+            name: layout.name.clone(),
+            floor: 0,
+            ceiling: 0,
+            queue: 0,
+            max_wait: Duration::ZERO,
+            priority: 0,
+            tenant_places: 0,
+            tenant_queue: 0,
             used: 0,
-            line: Line::EMPTY,
+            line: List::EMPTY,
+            rounds: Rounds::default(),
+            hold: Hold::NOTHING,
+            ageing: Ageing::default(),
             granted: 0,
             refused: [0; 3],
             timeouts: 0,
+            hopeless: 0,
             abandoned: 0,
             peak_used: 0,
-        }
+            retired: None,
+        };
+        class.change(layout, share);
+        class
+    }
+
+    /// What a round of the class's queue allows for each unit of weight: what a request costs on average.
+    fn quantum_us(&self) -> u32 {
+        self.hold.or(Hold::NOTHING)
+    }
+
+    /// One place of sixteen is measured, spread by a multiplicative hash, so that no rhythm of the requests decides
+    /// which; and all until one was.
+    fn is_measured_now(&self) -> bool {
+        self.hold.known().is_none() || self.granted.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60 == 0
     }
 }
 
-impl Held {
-    fn of(wish: Wish) -> Self {
-        Self { class: wish.class as u32, tenant: wish.tenant }
+impl Woken {
+    fn push(&mut self, waker: Option<Waker>) {
+        match (&self.first, waker) {
+            (None, waker) => self.first = waker,
+            (Some(_), waker) => self.more.extend(waker),
+        }
+    }
+
+    /// Wakes them all.
+    pub(crate) fn wake(self) {
+        self.first.into_iter().chain(self.more).for_each(Waker::wake);
     }
 }
 

@@ -1,8 +1,11 @@
 //! How a cell is divided: its classes with floors, ceilings and queues, checked once. It knows no live counts.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use cofferdam_model::{ClassName, Report};
+
+use crate::caps::{CapLayout, CapName};
 
 /// One class's compartment, as the fleet file gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,13 +28,15 @@ pub struct ClassLayout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TenantShare(u16);
 
-/// A cell's checked division into compartments. The position of a class in it is the class's index everywhere.
+/// A cell's checked division into compartments. In the first layout of compartments the
+/// position of a class is its index everywhere; what follows is in [`Indices`](crate::Indices).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     max_in_flight: u32,
     tenant_share: TenantShare,
     max_tenants: usize,
     classes: Vec<ClassLayout>,
+    caps: Vec<CapLayout>,
 }
 
 /// Why a cell cannot be divided so.
@@ -72,6 +77,15 @@ pub enum LayoutError {
     /// A queue in which nobody may wait.
     #[error("class {0} has a queue but a max_wait of 0")]
     NoWait(ClassName),
+    /// Two caps of one name.
+    #[error("{0} is there twice")]
+    DuplicateCap(CapName),
+    /// A cap under which nobody could ever be given a place.
+    #[error("{0} has a cap of 0")]
+    NoCap(CapName),
+    /// More caps than there can be.
+    #[error("{0} caps exceed {max}", max = Layout::MAX_CAPS)]
+    TooManyCaps(usize),
     /// Floors that cannot all be kept.
     #[error("floors of {floors} places exceed the cell's {cell}")]
     FloorsBeyondCell {
@@ -112,6 +126,9 @@ impl Default for TenantShare {
 }
 
 impl Layout {
+    /// The most caps beside the levels.
+    pub const MAX_CAPS: usize = 4096;
+
     /// Checks that every class can have its floor and its ceiling in a cell of `max_in_flight` places. Tenants beyond
     /// `max_tenants` at once share hashed compartments (see [`SHARED_COMPARTMENTS`](crate::SHARED_COMPARTMENTS)).
     pub fn new(
@@ -136,7 +153,27 @@ impl Layout {
         if floors > u64::from(max_in_flight) {
             return Err(LayoutError::FloorsBeyondCell { floors, cell: max_in_flight });
         }
-        Ok(Self { max_in_flight, tenant_share, max_tenants, classes })
+        Ok(Self { max_in_flight, tenant_share, max_tenants, classes, caps: Vec::new() })
+    }
+
+    /// The same with caps beside the levels.
+    ///
+    /// # Errors
+    /// Two caps of one name, a cap of 0, or more than [`MAX_CAPS`](Self::MAX_CAPS).
+    pub fn with_caps(self, caps: Vec<CapLayout>) -> Result<Self, LayoutError> {
+        if caps.len() > Self::MAX_CAPS {
+            return Err(LayoutError::TooManyCaps(caps.len()));
+        }
+        let mut seen = HashSet::new();
+        for CapLayout { name, limit } in &caps {
+            if !seen.insert(name) {
+                return Err(LayoutError::DuplicateCap(name.clone()));
+            }
+            if *limit == 0 {
+                return Err(LayoutError::NoCap(name.clone()));
+            }
+        }
+        Ok(Self { caps, ..self })
     }
 
     /// The cell's places.
@@ -154,9 +191,14 @@ impl Layout {
         self.max_tenants
     }
 
-    /// The classes, by index.
+    /// The classes, in order.
     pub fn classes(&self) -> &[ClassLayout] {
         &self.classes
+    }
+
+    /// The caps beside the levels, in order.
+    pub fn caps(&self) -> &[CapLayout] {
+        &self.caps
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use cofferdam_model::{CellReason, ClassName, Report, Saturation, TenantId};
 use tokio::time::Instant;
 
+use crate::caps::{Cap, CapName};
 use crate::core::{Core, reason_index};
-use crate::layout::{ClassLayout, Layout};
 
 /// How many tenants a snapshot names.
 pub const TOP_TENANTS: usize = 10;
@@ -27,8 +27,10 @@ pub struct Snapshot {
     pub max: u32,
     /// The cell's saturation: `used` of `max`.
     pub saturation: Saturation,
-    /// Each class, by index.
+    /// Each class, in the layout's order.
     pub classes: Vec<ClassSnapshot>,
+    /// Each cap beside the levels, in the layout's order.
+    pub caps: Vec<CapSnapshot>,
     /// Tenants that hold or wait for something and have a compartment of their own.
     pub tenants: usize,
     /// Places held in the hashed compartments, by tenants beyond the table.
@@ -54,9 +56,9 @@ pub struct ClassSnapshot {
     pub queued: u32,
     /// The most that may wait.
     pub queue: u32,
-    /// The longest that a request may wait.
+    /// The longest that one may wait.
     pub max_wait: Duration,
-    /// How long the first in line has waited; zero where nobody waits.
+    /// How long who has waited longest has; zero where nobody waits.
     pub oldest_wait: Duration,
     /// `used` of what the class could hold now: the smaller of its ceiling and `used` with all the room that it
     /// would be given. So a class that the full cell refuses is saturated, however little it uses, and so is one in
@@ -68,8 +70,29 @@ pub struct ClassSnapshot {
     pub refused: [u64; 3],
     /// Refusals after a wait.
     pub timeouts: u64,
+    /// Refusals on entry, since the wait would have been longer than it may be.
+    pub hopeless: u64,
     /// Waiters that went away by themselves.
     pub abandoned: u64,
+    /// The most places ever held at once.
+    pub peak_used: u32,
+    /// How long a place is held, as a moving estimate; zero while nothing was measured.
+    pub hold: Duration,
+}
+
+/// A cap beside the levels at one moment, and what it has counted since the start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CapSnapshot {
+    /// The cap.
+    pub name: CapName,
+    /// Places held under it.
+    pub used: u32,
+    /// Requests under it that wait for a place.
+    pub queued: u32,
+    /// The most of both.
+    pub limit: u32,
+    /// Refusals, which count among those of their classes too.
+    pub refused: u64,
     /// The most places ever held at once.
     pub peak_used: u32,
 }
@@ -88,8 +111,10 @@ pub struct TenantPlaces {
 /// How saturated the cell and its classes are at one moment: numbers alone, copied and compared at next to no cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Saturations {
+    /// How often the layout was changed before.
+    changes: u64,
     cell: Saturation,
-    /// By index; idle beyond `n_classes`.
+    /// In the layout's order; idle beyond `n_classes`.
     classes: [Saturation; Report::MAX_CLASSES],
     n_classes: usize,
 }
@@ -100,7 +125,12 @@ impl Saturations {
         self.cell
     }
 
-    /// Each class's, by index.
+    /// How often the layout was changed before: where it is another number, the classes may be others.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Each class's, in the layout's order.
     pub fn classes(&self) -> &[Saturation] {
         &self.classes[..self.n_classes]
     }
@@ -115,16 +145,17 @@ impl ClassSnapshot {
 
 impl Core {
     /// A snapshot; the caller numbers it.
-    pub(crate) fn snapshot(&self, layout: &Layout, now: Instant) -> Snapshot {
-        let classes = layout.classes().iter().enumerate();
+    pub(crate) fn snapshot(&self, now: Instant) -> Snapshot {
+        let (classes, caps) = (self.indices.classes.iter(), self.indices.caps.iter());
         Snapshot {
             epoch: 0,
             sequence: 0,
             closed: self.closed,
-            used: self.max - self.free,
+            used: self.used,
             max: self.max,
             saturation: self.cell_saturation(),
-            classes: classes.map(|(index, class)| self.class_snapshot(index, class, now)).collect(),
+            classes: classes.map(|&index| self.class_snapshot(index, now)).collect(),
+            caps: caps.map(|&index| self.caps[index].snapshot()).collect(),
             tenants: self.tenants.len(),
             shared_places: self.tenants.shared_counts().used,
             top_tenants: self.top_tenants(),
@@ -133,43 +164,49 @@ impl Core {
 
     /// The saturations alone.
     pub(crate) fn saturations(&self) -> Saturations {
-        let n_classes = self.classes.len();
+        let n_classes = self.indices.classes.len();
         let mut classes = [Saturation::default(); Report::MAX_CLASSES];
-        for (index, saturation) in classes[..n_classes].iter_mut().enumerate() {
+        for (saturation, &index) in classes.iter_mut().zip(&self.indices.classes) {
             *saturation = self.class_saturation(index);
         }
-        Saturations { cell: self.cell_saturation(), classes, n_classes }
+        Saturations { changes: self.changes, cell: self.cell_saturation(), classes, n_classes }
     }
 
     fn cell_saturation(&self) -> Saturation {
-        Saturation::ratio(u64::from(self.max - self.free), u64::from(self.max))
+        Saturation::ratio(u64::from(self.used), u64::from(self.max))
     }
 
     fn class_saturation(&self, index: usize) -> Saturation {
         let class = &self.classes[index];
-        let could_hold = (class.used + self.free - self.kept_from(index)).min(class.ceiling);
+        let free = self.free();
+        // After a change there may be fewer free than all floors ask for; those that there are go to them.
+        let own_floor = class.floor.saturating_sub(class.used).min(free);
+        let room = free.saturating_sub(self.kept_from(index)).max(own_floor);
+        let could_hold = (class.used + room).min(class.ceiling);
         Saturation::ratio(u64::from(class.used), u64::from(could_hold))
     }
 
-    fn class_snapshot(&self, index: usize, layout: &ClassLayout, now: Instant) -> ClassSnapshot {
+    fn class_snapshot(&self, index: usize, now: Instant) -> ClassSnapshot {
         let class = &self.classes[index];
-        let since = self.waiters.oldest(&class.line);
+        let since = class.line.first().map(|first| self.waiters.wish_of(first).since);
         ClassSnapshot {
-            class: layout.name.clone(),
-            priority: layout.priority,
+            class: class.name.clone(),
+            priority: class.priority,
             used: class.used,
             floor: class.floor,
             ceiling: class.ceiling,
             queued: class.line.len(),
             queue: class.queue,
-            max_wait: layout.max_wait,
+            max_wait: class.max_wait,
             oldest_wait: since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since)),
             saturation: self.class_saturation(index),
             granted: class.granted,
             refused: class.refused,
             timeouts: class.timeouts,
+            hopeless: class.hopeless,
             abandoned: class.abandoned,
             peak_used: class.peak_used,
+            hold: Duration::from_micros(class.hold.known().unwrap_or_default().into()),
         }
     }
 
@@ -186,5 +223,12 @@ impl Core {
         }
         all.sort_unstable_by(rank);
         all
+    }
+}
+
+impl Cap {
+    fn snapshot(&self) -> CapSnapshot {
+        let Self { used, queued, limit, refused, peak_used, .. } = *self;
+        CapSnapshot { name: self.name.clone(), used, queued, limit, refused, peak_used }
     }
 }

@@ -9,6 +9,9 @@ use cofferdam_model::TenantId;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use crate::estimate::Hold;
+use crate::list::Maybe;
+
 /// Tenants that come when the table is full share this many compartments, by hash. Several tenants may then count
 /// as one, and are held to one share together; the hash is seeded afresh in every process. A tenant that shared one
 /// gets its own as soon as it asks for a place while the table has room; what it still holds of the shared one stays
@@ -23,10 +26,14 @@ const PREPARED: usize = 1024;
 pub(crate) struct Slot(u32);
 
 /// What a tenant has of one class.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Counts {
     pub(crate) used: u32,
     pub(crate) queued: u32,
+    /// How long it holds a place.
+    pub(crate) hold: Hold,
+    /// Its sub-queue, while it has one.
+    pub(crate) flow: Maybe,
 }
 
 pub(crate) struct Tenants {
@@ -85,6 +92,21 @@ impl Tenants {
         tenants
     }
 
+    /// Makes room for `n_classes`, which are no fewer than before, and bounds the table anew. Tenants beyond a bound that
+    /// was lowered stay until they are idle.
+    pub(crate) fn change(&mut self, max_tenants: usize, n_classes: usize) {
+        self.max_tenants = max_tenants;
+        if n_classes == self.n_classes {
+            return;
+        }
+        let mut counts = Vec::with_capacity(self.entries.len() * n_classes);
+        for row in self.counts.chunks(self.n_classes) {
+            counts.extend_from_slice(row);
+            counts.extend(std::iter::repeat_n(Counts::NOTHING, n_classes - self.n_classes));
+        }
+        (self.counts, self.n_classes) = (counts, n_classes);
+    }
+
     /// Tenants with a slot of their own.
     pub(crate) fn len(&self) -> usize {
         self.index.len()
@@ -95,7 +117,7 @@ impl Tenants {
         let hash = self.hasher.hash_one(tenant);
         match self.own_slot(tenant, hash) {
             Some(slot) => self.counts(slot, class),
-            None if self.index.len() < self.max_tenants => Counts::default(),
+            None if self.index.len() < self.max_tenants => Counts::NOTHING,
             None => self.counts(Slot::shared(hash), class),
         }
     }
@@ -126,23 +148,27 @@ impl Tenants {
         self.counts[slot.get() * self.n_classes + class]
     }
 
+    pub(crate) fn counts_mut(&mut self, slot: Slot, class: usize) -> &mut Counts {
+        &mut self.counts[slot.get() * self.n_classes + class]
+    }
+
     pub(crate) fn occupy(&mut self, slot: Slot, class: usize) {
-        self.counts[slot.get() * self.n_classes + class].used += 1;
+        self.counts_mut(slot, class).used += 1;
         self.entries[slot.get()].total += 1;
     }
 
     pub(crate) fn release(&mut self, slot: Slot, class: usize) {
-        self.counts[slot.get() * self.n_classes + class].used -= 1;
+        self.counts_mut(slot, class).used -= 1;
         self.leave(slot);
     }
 
     pub(crate) fn enqueue(&mut self, slot: Slot, class: usize) {
-        self.counts[slot.get() * self.n_classes + class].queued += 1;
+        self.counts_mut(slot, class).queued += 1;
         self.entries[slot.get()].total += 1;
     }
 
     pub(crate) fn dequeue(&mut self, slot: Slot, class: usize) {
-        self.counts[slot.get() * self.n_classes + class].queued -= 1;
+        self.counts_mut(slot, class).queued -= 1;
         self.leave(slot);
     }
 
@@ -153,12 +179,12 @@ impl Tenants {
 
     /// What the shared compartments have together.
     pub(crate) fn shared_counts(&self) -> Counts {
-        (0..SHARED_COMPARTMENTS).map(|slot| self.sum(slot)).fold(Counts::default(), Counts::plus)
+        (0..SHARED_COMPARTMENTS).map(|slot| self.sum(slot)).fold(Counts::NOTHING, Counts::plus)
     }
 
     fn sum(&self, slot: usize) -> Counts {
         let row = slot * self.n_classes..(slot + 1) * self.n_classes;
-        self.counts[row].iter().copied().fold(Counts::default(), Counts::plus)
+        self.counts[row].iter().copied().fold(Counts::NOTHING, Counts::plus)
     }
 
     fn own_slot(&self, tenant: &TenantId, hash: u64) -> Option<Slot> {
@@ -170,7 +196,7 @@ impl Tenants {
         // Slots are at most what was ever in flight and queued at once, which `u32`s count.
         let slot = Slot(self.entries.len() as u32);
         self.entries.push(Entry { id, hash, total: 0 });
-        self.counts.extend(std::iter::repeat_n(Counts::default(), self.n_classes));
+        self.counts.extend(std::iter::repeat_n(Counts::NOTHING, self.n_classes));
         slot
     }
 
@@ -179,6 +205,8 @@ impl Tenants {
         entry.total -= 1;
         if entry.total == 0 && !slot.is_shared() {
             entry.id = None;
+            let row = slot.get() * self.n_classes..(slot.get() + 1) * self.n_classes;
+            self.counts[row].fill(Counts::NOTHING);
             if let Ok(indexed) = self.index.find_entry(entry.hash, |other| *other == slot) {
                 indexed.remove();
             }
@@ -188,8 +216,10 @@ impl Tenants {
 }
 
 impl Counts {
+    const NOTHING: Self = Self { used: 0, queued: 0, hold: Hold::NOTHING, flow: Maybe::NONE };
+
     fn plus(self, other: Self) -> Self {
-        Self { used: self.used + other.used, queued: self.queued + other.queued }
+        Self { used: self.used + other.used, queued: self.queued + other.queued, ..Self::NOTHING }
     }
 }
 

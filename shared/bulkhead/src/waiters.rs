@@ -1,16 +1,16 @@
-//! Requests that wait: a queue for each class in order of arrival, in one slab. It knows no limits and no clock.
+//! Requests that wait: each in its tenant's sub-queue and in its class's order of arrival, in one slab. It knows no
+//! limits and no clock.
 //!
-//! A waiter is a node of its class's list until it is granted or cancelled; it then keeps its node, with the
-//! outcome, until whoever waits collects it. Every operation but the search for an eligible waiter is O(1).
+//! A waiter is in both lists until it is granted, shed or cancelled; it then keeps its node, with the outcome, until
+//! whoever waits collects it. Every operation is O(1).
 
 use std::task::Waker;
 
 use tokio::time::Instant;
 
+use crate::caps::{CapIndex, CapsOf};
+use crate::list::{Link, List, Slab};
 use crate::tenants::Slot;
-
-/// No node.
-const NONE: u32 = u32::MAX;
 
 /// The one claim on a waiter's node. It is not `Clone`: who holds it collects the outcome, once.
 #[derive(Debug)]
@@ -21,172 +21,125 @@ pub(crate) struct Ticket(u32);
 pub(crate) struct Wish {
     pub(crate) class: usize,
     pub(crate) tenant: Slot,
+    /// The number of the tenant's sub-queue.
+    pub(crate) flow: u32,
+    pub(crate) caps: CapsOf,
     pub(crate) since: Instant,
 }
 
-/// How far a waiter has come.
+/// What became of a waiter.
 #[derive(Debug)]
 pub(crate) enum Stage {
-    /// In line, and whom to wake.
+    /// It is in line; and whom to wake.
     Waiting(Waker),
-    /// It has been given its place.
-    Granted,
+    /// It has had a place since then, and paid for that much time of it.
+    Granted { since: Instant, paid_us: u32 },
+    /// In its turn a cap was full, which has been lowered since it came.
+    Shed(CapIndex),
     /// The compartments were closed.
     Cancelled,
 }
 
-/// A node in line that may be granted.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Candidate {
-    node: u32,
-    pub(crate) tenant: Slot,
-    /// Its turn among all classes: lower came earlier.
-    pub(crate) arrival: u64,
-}
-
 #[derive(Default)]
 pub(crate) struct Waiters {
-    nodes: Vec<Node>,
-    vacant: Vec<u32>,
+    nodes: Slab<Node>,
     arrivals: u64,
-}
-
-/// A class's line.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Line {
-    head: u32,
-    tail: u32,
-    len: u32,
 }
 
 struct Node {
     wish: Wish,
+    /// Its turn among all classes: lower came earlier.
     arrival: u64,
     stage: Stage,
-    previous: u32,
-    next: u32,
-}
-
-impl Line {
-    pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE, len: 0 };
-
-    pub(crate) fn len(&self) -> u32 {
-        self.len
-    }
+    in_flow: Link,
+    in_class: Link,
 }
 
 impl Waiters {
-    /// Joins the end of a line. Nobody is woken until the ticket is [watched](Self::watch).
-    pub(crate) fn join(&mut self, line: &mut Line, wish: Wish) -> Ticket {
-        let stage = Stage::Waiting(Waker::noop().clone());
-        let node = Node { wish, arrival: self.arrivals, stage, previous: line.tail, next: NONE };
+    /// Joins the ends of both lines. Nobody is woken until the ticket is [watched](Self::watch).
+    pub(crate) fn join(&mut self, flow: &mut List, class: &mut List, wish: Wish) -> Ticket {
+        let (stage, arrival) = (Stage::Waiting(Waker::noop().clone()), self.arrivals);
         self.arrivals += 1;
-        let at = match self.vacant.pop() {
-            Some(at) => {
-                self.nodes[at as usize] = node;
-                at
-            }
-            None => {
-                self.nodes.push(node);
-                // Lines are bounded by `u32` counts, far from the end of memory.
-                (self.nodes.len() - 1) as u32
-            }
-        };
-        match line.tail {
-            NONE => line.head = at,
-            tail => self.nodes[tail as usize].next = at,
-        }
-        line.tail = at;
-        line.len += 1;
+        let node = Node { wish, arrival, stage, in_flow: Link::NONE, in_class: Link::NONE };
+        let at = self.nodes.insert(node);
+        flow.push(&mut self.nodes, at, |node| &mut node.in_flow);
+        class.push(&mut self.nodes, at, |node| &mut node.in_class);
         Ticket(at)
     }
 
-    /// The first of a line whose tenant may be given a place.
-    pub(crate) fn first(&self, line: &Line, eligible: impl Fn(Slot) -> bool) -> Option<Candidate> {
-        let mut at = line.head;
-        while at != NONE {
-            let node = &self.nodes[at as usize];
-            if eligible(node.wish.tenant) {
-                return Some(Candidate { node: at, tenant: node.wish.tenant, arrival: node.arrival });
-            }
-            at = node.next;
+    /// Takes a waiter out of its lines for an outcome: whom to wake.
+    pub(crate) fn decide(
+        &mut self,
+        flow: &mut List,
+        class: &mut List,
+        at: u32,
+        stage: Stage,
+    ) -> Option<Waker> {
+        flow.remove(&mut self.nodes, at, |node| &mut node.in_flow);
+        class.remove(&mut self.nodes, at, |node| &mut node.in_class);
+        match std::mem::replace(&mut self.nodes.get_mut(at).stage, stage) {
+            Stage::Waiting(waker) => Some(waker),
+            Stage::Granted { .. } | Stage::Shed(_) | Stage::Cancelled => None,
         }
-        None
     }
 
-    /// When the head of a line joined it.
-    pub(crate) fn oldest(&self, line: &Line) -> Option<Instant> {
-        self.nodes.get(line.head as usize).map(|node| node.wish.since)
+    /// What a waiter of a line wants.
+    pub(crate) fn wish_of(&self, at: u32) -> Wish {
+        self.nodes.get(at).wish
     }
 
-    /// Grants a candidate: out of the line; whom to wake.
-    pub(crate) fn grant(&mut self, line: &mut Line, candidate: Candidate) -> Option<Waker> {
-        self.leave(line, candidate.node, Stage::Granted).waker()
+    /// A waiter's turn among all classes.
+    pub(crate) fn arrival(&self, at: u32) -> u64 {
+        self.nodes.get(at).arrival
     }
 
-    /// Cancels the head of a line: whom to wake, and its tenant; `None` from an empty line.
-    pub(crate) fn cancel_first(&mut self, line: &mut Line) -> Option<(Option<Waker>, Slot)> {
-        let at = line.head;
-        let tenant = self.nodes.get(at as usize)?.wish.tenant;
-        Some((self.leave(line, at, Stage::Cancelled).waker(), tenant))
+    /// Who came next to the same class.
+    pub(crate) fn next_in_class(&self, at: u32) -> Option<u32> {
+        self.nodes.get(at).in_class.next()
     }
 
     pub(crate) fn wish(&self, ticket: &Ticket) -> Wish {
-        self.nodes[ticket.0 as usize].wish
+        self.wish_of(ticket.0)
+    }
+
+    /// The number of a ticket's waiter.
+    pub(crate) fn number(&self, ticket: &Ticket) -> u32 {
+        ticket.0
     }
 
     /// Whether the waiter has an outcome. If not, `waker` and the one that was kept change places: the caller drops
     /// the old one when it no longer holds the lock, since that may run code of anybody's.
     pub(crate) fn watch(&mut self, ticket: &Ticket, waker: &mut Waker) -> bool {
-        match &mut self.nodes[ticket.0 as usize].stage {
+        match &mut self.nodes.get_mut(ticket.0).stage {
             Stage::Waiting(kept) => {
                 std::mem::swap(kept, waker);
                 false
             }
-            Stage::Granted | Stage::Cancelled => true,
+            Stage::Granted { .. } | Stage::Shed(_) | Stage::Cancelled => true,
         }
     }
 
-    /// Gives a ticket back, for the outcome. A waiter that is still in line leaves it and was [`Stage::Waiting`].
-    pub(crate) fn collect(&mut self, line: &mut Line, ticket: Ticket) -> Stage {
-        let at = ticket.0;
-        self.vacant.push(at);
-        match self.nodes[at as usize].stage {
-            Stage::Granted => Stage::Granted,
-            Stage::Cancelled => Stage::Cancelled,
-            Stage::Waiting(_) => self.leave(line, at, Stage::Cancelled),
-        }
+    /// Whether a waiter is in line still.
+    pub(crate) fn is_in_line(&self, ticket: &Ticket) -> bool {
+        matches!(self.nodes.get(ticket.0).stage, Stage::Waiting(_))
     }
 
-    /// Whether nobody is in line, nor has an outcome to collect.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.nodes.len() == self.vacant.len()
-    }
-
-    /// Takes a node out of its line; the stage that it was in.
-    fn leave(&mut self, line: &mut Line, at: u32, stage: Stage) -> Stage {
-        let node = &mut self.nodes[at as usize];
-        let (previous, next) = (node.previous, node.next);
-        let was = std::mem::replace(&mut node.stage, stage);
-        match previous {
-            NONE => line.head = next,
-            previous => self.nodes[previous as usize].next = next,
-        }
-        match next {
-            NONE => line.tail = previous,
-            next => self.nodes[next as usize].previous = previous,
-        }
-        line.len -= 1;
-        was
+    /// Gives the ticket of a waiter that left its lines back, for the outcome.
+    pub(crate) fn collect(&mut self, ticket: Ticket) -> Stage {
+        self.nodes.vacate(ticket.0);
+        std::mem::replace(&mut self.nodes.get_mut(ticket.0).stage, Stage::Cancelled)
     }
 }
 
-impl Stage {
-    /// Whom to wake.
-    fn waker(self) -> Option<Waker> {
-        match self {
-            Self::Waiting(waker) => Some(waker),
-            Self::Granted | Self::Cancelled => None,
-        }
+#[cfg(test)]
+impl Waiters {
+    /// How far a waiter has come.
+    pub(crate) fn stage(&self, ticket: &Ticket) -> &Stage {
+        &self.nodes.get(ticket.0).stage
+    }
+
+    /// Whether nobody is in line, nor has an outcome to collect.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
     }
 }

@@ -1,0 +1,157 @@
+//! The handle under a model checker: every order in which threads can come to the lock. What a test says here holds in
+//! all of them, not in those that a machine happens to show.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use cofferdam_model::{Alphabet, ClassName, TenantId};
+use loom::future::block_on;
+use loom::thread;
+use tokio::time::Instant;
+
+use crate::caps::{CapKind, CapLayout, CapName, CapsOf};
+use crate::claim::Claim;
+use crate::compartments::{Attempt, Compartments};
+use crate::layout::{ClassLayout, Layout, TenantShare};
+use crate::place::Place;
+use crate::refusal::Refused;
+
+fn tenant(name: &str) -> TenantId {
+    TenantId::parse(name.as_bytes(), &Alphabet::default()).unwrap()
+}
+
+/// A cell of so many places, all of them one class's, with a queue of four, and a dependency that may have two.
+fn layout(places: u32) -> Layout {
+    let name = ClassName::parse("a").unwrap();
+    let max_wait = Duration::from_secs(60);
+    let class = ClassLayout { name, priority: 0, floor: 1, ceiling: places, queue: 4, max_wait };
+    let name = CapName { kind: CapKind::Dependency, name: "db".into() };
+    let layout = Layout::new(places, TenantShare::WHOLE, 4, vec![class]).unwrap();
+    layout.with_caps(vec![CapLayout { name, limit: 2 }]).unwrap()
+}
+
+/// Enters the queue without a timer, or is served.
+fn enter<'a>(cell: &'a Compartments, tenant: &TenantId) -> Result<Attempt<'a>, Refused> {
+    let claim = Claim { caps: CapsOf::new(None, Some(0)), ..Claim::new(0, tenant) };
+    cell.enter(&claim, Instant::now())
+}
+
+/// Waits for as long as it takes.
+fn acquire(cell: &Compartments, tenant: &TenantId) -> Result<Place, Refused> {
+    match enter(cell, tenant)? {
+        Attempt::Placed(place) => Ok(place),
+        Attempt::Queued(waiting, _) => block_on(waiting),
+    }
+}
+
+/// Looks once whether it has been granted; then it goes away, or its time is over.
+fn look_once(cell: &Compartments, tenant: &TenantId, is_late: bool) {
+    let Ok(Attempt::Queued(mut waiting, _)) = enter(cell, tenant) else { return };
+    let polled = block_on(poll_fn(|context| match Pin::new(&mut waiting).poll(context) {
+        Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+        Poll::Pending => Poll::Ready(None),
+    }));
+    if polled.is_none() && is_late {
+        drop(waiting.finish());
+    }
+}
+
+fn is_empty(cell: &Compartments) {
+    let seen = cell.snapshot();
+    let class = &seen.classes[0];
+    assert_eq!((seen.used, class.used, class.queued, seen.tenants), (0, 0, 0, 0));
+    assert_eq!((seen.caps[0].used, seen.caps[0].queued), (0, 0));
+    if seen.closed {
+        return;
+    }
+    // Whatever there is can be had again.
+    let all: Vec<_> = (0..seen.max).map(|_| cell.try_acquire(0, &tenant("z")).unwrap()).collect();
+    assert!(cell.try_acquire(0, &tenant("z")).is_err());
+    drop(all);
+}
+
+/// Tries every order in which each thread is interrupted at most three times where it could have gone on. All
+/// orders would take minutes.
+fn check(model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+/// Runs two threads beside this one, on a cell of one place that is held at first.
+fn race(
+    first: impl Fn(&Compartments) + Clone + Send + Sync + 'static,
+    second: impl Fn(&Compartments) + Clone + Send + Sync + 'static,
+) {
+    check(move || {
+        let cell = Compartments::new(layout(1));
+        let place = cell.try_acquire(0, &tenant("a")).unwrap();
+        let one = {
+            let (cell, act) = (cell.clone(), first.clone());
+            thread::spawn(move || act(&cell))
+        };
+        let other = {
+            let (cell, act) = (cell.clone(), second.clone());
+            thread::spawn(move || act(&cell))
+        };
+        drop(place);
+        one.join().unwrap();
+        other.join().unwrap();
+        assert_eq!(cell.snapshot().classes[0].peak_used, 1);
+        is_empty(&cell);
+    });
+}
+
+#[test]
+fn whoever_waits_is_woken_and_nobody_is_forgotten() {
+    let wait = |name| move |cell: &Compartments| drop(acquire(cell, &tenant(name)).unwrap());
+    race(wait("b"), wait("c"));
+    race(wait("a"), wait("a"));
+}
+
+#[test]
+fn a_waiter_that_goes_away_as_it_is_granted_gives_its_place_on() {
+    race(|cell| look_once(cell, &tenant("b"), false), |cell| drop(acquire(cell, &tenant("c")).unwrap()));
+}
+
+#[test]
+fn a_wait_that_ends_as_it_is_granted_keeps_its_place_or_leaves_it() {
+    race(|cell| look_once(cell, &tenant("b"), true), |cell| drop(acquire(cell, &tenant("c")).unwrap()));
+}
+
+#[test]
+fn closing_reaches_whoever_waits_and_whoever_comes() {
+    race(
+        |cell| match acquire(cell, &tenant("b")) {
+            Ok(place) => drop(place),
+            Err(refused) => assert_eq!(refused, Refused::ShutDown),
+        },
+        Compartments::close,
+    );
+}
+
+#[test]
+fn a_change_of_limits_forgets_nobody_and_never_exceeds_them() {
+    check(|| {
+        let cell = Compartments::new(layout(2));
+        let place = cell.try_acquire(0, &tenant("a")).unwrap();
+        let waiter = {
+            let cell = cell.clone();
+            thread::spawn(move || {
+                let place = acquire(&cell, &tenant("b")).unwrap();
+                assert!(cell.snapshot().used <= 2);
+                drop(place);
+            })
+        };
+        cell.change(layout(1));
+        // What was admitted before drains: nobody is let in beside it.
+        assert!(cell.try_acquire(0, &tenant("c")).is_err());
+        drop(place);
+        waiter.join().unwrap();
+        is_empty(&cell);
+        cell.change(layout(2));
+        is_empty(&cell);
+    });
+}

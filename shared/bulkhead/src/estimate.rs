@@ -1,0 +1,125 @@
+//! How long places are held, as moving estimates, and what a queue reckons from them: how long a wait will be, and
+//! whether a queue stands. It knows no tenant and reads no clock.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// What a request is taken to cost while nothing was measured: all alike.
+const NOMINAL_US: u32 = 1000;
+
+/// A queue's target wait, as a part of `max_wait`: CoDel's 5 ms of 100 ms.
+const TARGET_PART: u32 = 20;
+
+/// A moving estimate of how long a place is held, in microseconds: each measurement moves it by an eighth of the
+/// difference. 0 while nothing was measured.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Hold(u32);
+
+/// Since when a queue has been standing.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ageing {
+    /// The last moment at which nobody waited for class or cell, or a place was given within the target.
+    good: Option<Instant>,
+}
+
+impl Hold {
+    pub(crate) const NOTHING: Self = Self(0);
+
+    /// Takes in a measurement.
+    pub(crate) fn measure(&mut self, hold_us: u32) {
+        let hold_us = hold_us.max(1);
+        self.0 = match self.0 {
+            0 => hold_us,
+            before => (i64::from(before) + (i64::from(hold_us) - i64::from(before)) / 8) as u32,
+        };
+    }
+
+    /// The estimate, if anything was measured.
+    pub(crate) fn known(self) -> Option<u32> {
+        (self.0 > 0).then_some(self.0)
+    }
+
+    /// The estimate, or `other`'s, or what all cost alike.
+    pub(crate) fn or(self, other: Self) -> u32 {
+        self.known().or(other.known()).unwrap_or(NOMINAL_US)
+    }
+
+    /// How long it takes until `n` more places have come free where `places` are held all the time; nothing where
+    /// that is not known.
+    pub(crate) fn wait(self, n: u64, places: u32) -> Duration {
+        let us = n.saturating_mul(u64::from(self.0)) / u64::from(places.max(1));
+        Duration::from_micros(us)
+    }
+}
+
+/// A duration in whole microseconds, as far as 32 bits go (71 minutes).
+pub(crate) fn in_us(duration: Duration) -> u32 {
+    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
+}
+
+impl Ageing {
+    /// Nobody waits for class or cell.
+    pub(crate) fn idle(&mut self, now: Instant) {
+        self.good = Some(now);
+    }
+
+    /// A place was given after a wait.
+    pub(crate) fn granted(&mut self, waited: Duration, max_wait: Duration, now: Instant) {
+        if waited <= max_wait / TARGET_PART {
+            self.good = Some(now);
+        }
+    }
+
+    /// How long a newcomer may wait. Where no place was given within the target for a whole `max_wait`, the queue
+    /// stands: it only makes everybody late. Then a newcomer has the target alone, or as long as two places take to
+    /// come free (`interval` each), so that a queue of slow work is not emptied.
+    pub(crate) fn patience(&self, max_wait: Duration, interval: Duration, now: Instant) -> Duration {
+        let stands = self.good.is_some_and(|good| now.saturating_duration_since(good) > max_wait);
+        if stands { (max_wait / TARGET_PART).max(interval * 2).min(max_wait) } else { max_wait }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_estimate_follows_what_is_measured() {
+        let mut hold = Hold::default();
+        assert_eq!((hold.known(), hold.or(Hold(7)), hold.or(Hold(0))), (None, 7, NOMINAL_US));
+        hold.measure(8000);
+        assert_eq!(hold.known(), Some(8000));
+        hold.measure(16_000);
+        assert_eq!(hold.known(), Some(9000));
+        (0..100).for_each(|_| hold.measure(0));
+        assert!(hold.known().unwrap() < 10, "{hold:?}");
+        hold.measure(u32::MAX);
+        assert!(hold.known().unwrap() > 500_000_000, "{hold:?}");
+    }
+
+    #[test]
+    fn a_wait_is_the_places_before_it_at_the_rate_at_which_they_come_free() {
+        assert_eq!(Hold(10_000).wait(1000, 4), Duration::from_millis(2500));
+        assert_eq!(Hold(10_000).wait(1, 0), Duration::from_millis(10));
+        assert_eq!(Hold::default().wait(1000, 4), Duration::ZERO, "nothing is known");
+    }
+
+    #[test]
+    fn a_queue_that_stands_has_less_patience_until_a_place_is_given_in_time() {
+        let (max_wait, now) = (Duration::from_millis(100), Instant::now());
+        let interval = Duration::from_millis(1);
+        let at = |ms| now + Duration::from_millis(ms);
+        let mut ageing = Ageing::default();
+        let patience = |ageing: &Ageing, ms| ageing.patience(max_wait, interval, at(ms)).as_millis();
+        assert_eq!(patience(&ageing, 0), 100);
+        ageing.idle(at(0));
+        ageing.granted(Duration::from_millis(6), max_wait, at(90));
+        assert_eq!(patience(&ageing, 100), 100);
+        assert_eq!(patience(&ageing, 101), 5, "for a whole max_wait nobody was in time");
+        assert_eq!(ageing.patience(max_wait, Duration::from_millis(30), at(101)).as_millis(), 60);
+        assert_eq!(ageing.patience(max_wait, max_wait, at(101)), max_wait);
+        ageing.granted(Duration::from_millis(5), max_wait, at(102));
+        assert_eq!(patience(&ageing, 103), 100);
+    }
+}

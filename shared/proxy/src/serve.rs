@@ -218,3 +218,18 @@ async fn converse<S: Service + Clone>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_sent_to_a_client_does_not_wait_for_more() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _, _place) = accept(&listener, &Arc::new(Semaphore::new(1))).await.unwrap();
+        assert!(stream.nodelay().unwrap());
+    }
+}

@@ -25,8 +25,9 @@ pub struct Offer {
 
 /// What the task needs: the sockets are the offer's own, so that they outlive the workers that accept from them.
 struct Offering {
-    listener: UnixListener,
+    /// Goes before the listener does: who finds that nobody listens may make its own socket there at once.
     place: Place,
+    listener: UnixListener,
     hello: String,
     sockets: Arc<[Named]>,
 }
@@ -47,7 +48,7 @@ impl Offer {
     pub fn open(path: &Path, role: &str, sockets: Vec<Named>) -> io::Result<Self> {
         let listener = UnixListener::from_std(take_over(path)?)?;
         let place = Place { path: path.to_owned(), is_ours: true };
-        let offering = Offering { listener, place, hello: hello(role), sockets: sockets.into() };
+        let offering = Offering { place, listener, hello: hello(role), sockets: sockets.into() };
         let (close, closed) = oneshot::channel();
         Ok(Self { task: tokio::spawn(offering.run(closed)), close: Some(close), outcome: None })
     }

@@ -159,6 +159,16 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_is_sent_to_an_upstream_does_not_wait_for_more() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = Address::Tcp(listener.local_addr().unwrap().to_string().into());
+        let Ok(Stream::Tcp(stream)) = address.connect(Duration::from_secs(20)).await else {
+            panic!("no stream")
+        };
+        assert!(stream.nodelay().unwrap());
+    }
+
+    #[tokio::test]
     async fn a_file_that_is_missing_or_no_socket_or_that_nobody_listens_on_is_no_connection() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);

@@ -33,7 +33,9 @@
 //! The rules live in a plain state under one lock (`core`), which knows no runtime and reads no clock. Nothing
 //! here knows of HTTP, of routes, or of how a request came by its class.
 
+mod adaptive;
 mod advice;
+mod breaker;
 mod caps;
 #[cfg(test)]
 mod checked;
@@ -55,7 +57,9 @@ mod tenants;
 mod waiters;
 mod waiting;
 
+pub use adaptive::{AdaptiveLimit, AdaptivePolicy, AdaptiveState};
 pub use advice::{Advice, CellUse, ClassAdvice, ClassUse, Warning, advise};
+pub use breaker::{Breaker, BreakerCounts, BreakerPolicy, BreakerState, Open, Pass};
 pub use caps::{CapKind, CapLayout, CapName, CapsOf};
 pub use claim::Claim;
 pub use compartments::Compartments;

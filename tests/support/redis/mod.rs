@@ -118,16 +118,9 @@ impl RedisServer {
         false
     }
 
-    /// Has it remember everything of `fleet` since long ago: a slot that has just begun grants no permits for a while.
+    /// Has it remember everything of `fleet` since long ago.
     pub(crate) fn begin_epochs(&self, fleet: &Fleet) {
-        let mut connection = self.connect();
-        let info: String = ::redis::cmd("INFO").arg("server").query(&mut connection).unwrap();
-        let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap();
-        let mut commands = ::redis::pipe();
-        for epoch in (0..BUCKETS).map(|bucket| fleet.epoch(bucket)).chain([fleet.ceiling_epoch()]) {
-            commands.cmd("SET").arg(epoch.as_str()).arg(format!("{run_id}:0")).ignore();
-        }
-        commands.exec(&mut connection).unwrap();
+        begin_epochs(&mut self.connect(), fleet);
     }
 
     /// Its port on the loopback.
@@ -206,6 +199,17 @@ impl Drop for Keeper {
             let _ = thread.join();
         }
     }
+}
+
+/// Has a server remember everything of `fleet` since long ago: a slot that has just begun grants no permits for a while.
+pub(crate) fn begin_epochs(connection: &mut ::redis::Connection, fleet: &Fleet) {
+    let info: String = ::redis::cmd("INFO").arg("server").query(connection).unwrap();
+    let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap();
+    let mut commands = ::redis::pipe();
+    for epoch in (0..BUCKETS).map(|bucket| fleet.epoch(bucket)).chain([fleet.ceiling_epoch()]) {
+        commands.cmd("SET").arg(epoch.as_str()).arg(format!("{run_id}:0")).ignore();
+    }
+    commands.exec(connection).unwrap();
 }
 
 /// Any free port of this machine's loopback.

@@ -11,7 +11,8 @@ use cofferdam_model::TenantId;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
-use crate::redis_server::RedisServer;
+use crate::redis_container::RedisContainer;
+use crate::redis_server::{RedisServer, begin_epochs};
 use crate::subject::{START_US, Subject};
 
 /// The runtime on which every store calls its server, in a thread of its own.
@@ -26,7 +27,14 @@ static CALLING: LazyLock<Handle> = LazyLock::new(|| {
 pub(crate) struct HeldServer {
     pub(crate) clock: ManualClock,
     connection: Mutex<Connection>,
-    server: RedisServer,
+    server: Server,
+    fleet: Fleet,
+}
+
+/// Where a server runs: as a process of its test, or in a container that several fleets share.
+enum Server {
+    Process(RedisServer),
+    Container(Arc<RedisContainer>),
 }
 
 /// One router's store, with a server of its own.
@@ -41,15 +49,49 @@ pub(crate) struct RedisExact(Shared);
 /// It borrows in blocks.
 pub(crate) struct RedisLease(Shared);
 
-fn fleet() -> Fleet {
-    Fleet::parse("f").unwrap()
+/// It asks for each request, in a container.
+pub(crate) struct RedisInContainer(Shared);
+
+/// The container that the contract runs over, for as long as it does, and how many fleets were there.
+static CONTAINER: Mutex<Option<(Arc<RedisContainer>, u32)>> = Mutex::new(None);
+
+/// Has [`RedisInContainer`] be in this one while `contract` runs.
+pub(crate) fn within(container: RedisContainer, contract: impl FnOnce()) {
+    *CONTAINER.lock() = Some((Arc::new(container), 0));
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(contract));
+    // A static is never dropped, and the container would stay.
+    *CONTAINER.lock() = None;
+    ended.unwrap_or_else(|why| std::panic::resume_unwind(why));
+}
+
+impl Server {
+    fn url(&self) -> String {
+        match self {
+            Self::Process(server) => server.url(),
+            Self::Container(container) => container.url(),
+        }
+    }
 }
 
 impl HeldServer {
     pub(crate) fn start() -> Self {
-        let (server, clock) = (RedisServer::start(), ManualClock::at(START_US));
-        let held = Self { clock, connection: Mutex::new(server.connect()), server };
-        held.server.begin_epochs(&fleet());
+        let server = RedisServer::start();
+        Self::on(server.connect(), Server::Process(server), Fleet::parse("f").unwrap())
+    }
+
+    /// A fleet of its own on the server in the container.
+    fn in_container() -> Self {
+        let mut running = CONTAINER.lock();
+        let (container, n_fleets) = running.as_mut().unwrap();
+        *n_fleets += 1;
+        let fleet = Fleet::parse(&format!("f{n_fleets}")).unwrap();
+        Self::on(container.connect(), Server::Container(Arc::clone(container)), fleet)
+    }
+
+    fn on(mut connection: Connection, server: Server, fleet: Fleet) -> Self {
+        begin_epochs(&mut connection, &fleet);
+        let held =
+            Self { clock: ManualClock::at(START_US), connection: Mutex::new(connection), server, fleet };
         held.set_us(START_US);
         held
     }
@@ -61,7 +103,7 @@ impl HeldServer {
         let link = Link::open(self.server.url().parse().unwrap(), script);
         connected(link.clone());
         let budget = Duration::from_secs(600);
-        let sharing = Sharing { mode, budget, routers: 2, ..Sharing::new(fleet()) };
+        let sharing = Sharing { mode, budget, routers: 2, ..Sharing::new(self.fleet.clone()) };
         let session = Session::parse(name).unwrap();
         Arc::new(RedisStore::start(sharing, link, session, self.clock.clone().into()))
     }
@@ -73,7 +115,7 @@ impl HeldServer {
 
     /// Has a call of `session` for the tenant's permits overtake all that it makes from now on.
     pub(crate) fn overtake(&self, tenant: &TenantId, session: &str) {
-        let (key, ends_us) = (fleet().permits(tenant), self.clock.now_us() + 6_000_000);
+        let (key, ends_us) = (self.fleet.permits(tenant), self.clock.now_us() + 6_000_000);
         let field = format!("0:{ends_us}:{}", 1_u64 << 50);
         cmd("HSET").arg(key.as_str()).arg(session).arg(field).exec(&mut self.connection.lock()).unwrap();
     }
@@ -98,20 +140,19 @@ fn connected(link: Link) {
 }
 
 impl Shared {
-    fn new(mode: Mode) -> Self {
-        let held = HeldServer::start();
+    fn new(held: HeldServer, mode: Mode) -> Self {
         let store = held.open(mode, "contract");
         Self { held, store }
     }
 }
 
 macro_rules! subject {
-    ($name:ident, $mode:expr) => {
+    ($name:ident, $held:expr, $mode:expr) => {
         impl Subject for $name {
             const N_TRUTHS: u32 = 1;
 
             fn new() -> Self {
-                Self(Shared::new($mode))
+                Self(Shared::new($held, $mode))
             }
 
             fn store(&self) -> Arc<dyn LimitStore> {
@@ -132,5 +173,6 @@ macro_rules! subject {
     };
 }
 
-subject!(RedisExact, Mode::Exact);
-subject!(RedisLease, Mode::Lease);
+subject!(RedisExact, HeldServer::start(), Mode::Exact);
+subject!(RedisLease, HeldServer::start(), Mode::Lease);
+subject!(RedisInContainer, HeldServer::in_container(), Mode::Exact);

@@ -10,7 +10,7 @@ use cofferdam_limits::{
 use cofferdam_model::TenantId;
 use tokio::sync::oneshot;
 
-pub(crate) use crate::shared_store::{RedisExact, RedisLease};
+pub(crate) use crate::shared_store::{RedisExact, RedisInContainer, RedisLease};
 use crate::subject::{START_US, Subject};
 
 /// Decides at once, from memory.

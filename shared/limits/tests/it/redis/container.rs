@@ -1,11 +1,13 @@
-//! Redis in a container: that there is one, and that it is what the limits ask for.
+//! Redis in a container: that it is what the limits ask for, and that the contract holds over it.
 
+use crate::contract::*;
 use crate::redis_container::RedisContainer;
+use crate::shared_store::within;
+use crate::stores::RedisInContainer;
 
 #[test]
-fn a_redis_in_a_container_is_of_version_7_and_evicts_nothing() {
-    let Some(server) = RedisContainer::start("a_redis_in_a_container_is_of_version_7_and_evicts_nothing")
-    else {
+fn the_contract_holds_over_a_redis_in_a_container() {
+    let Some(server) = RedisContainer::start("the_contract_holds_over_a_redis_in_a_container") else {
         return;
     };
     let mut connection = server.connect();
@@ -13,4 +15,7 @@ fn a_redis_in_a_container_is_of_version_7_and_evicts_nothing() {
     for line in ["redis_version:7.", "maxmemory_policy:noeviction", "redis_mode:standalone"] {
         assert!(told.lines().any(|told| told.starts_with(line)), "{line} in {told}");
     }
+    within(server, || {
+        suite!(@brief run RedisInContainer);
+    });
 }

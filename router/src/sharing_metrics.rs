@@ -43,7 +43,11 @@ impl Collector for SharingCollector {
         }
         let idle = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let gauges = [
-            ("cofferdam_store_away", "Whether this router goes on without the store", sharing.is_away.into()),
+            (
+                "cofferdam_store_away",
+                "Whether this router goes on without the store, or a server of it",
+                sharing.is_away.into(),
+            ),
             (
                 "cofferdam_store_connected",
                 "Whether the store is connected",

@@ -48,6 +48,39 @@ pub(super) fn decide(
     }
 }
 
+/// Decides the ceiling alone.
+pub(super) fn ceiling(taker: Taker<'_>, demand: &Demand<'_>, grant: &mut Grant) -> Result<(), Refusal> {
+    let Some(policy) = demand.levels.get(Level::Fleet) else { return Ok(()) };
+    if demand.on_store_failure == OnStoreFailure::Closed {
+        return Err(Refusal::store_away(taker.standing(demand)));
+    }
+    match level(taker, demand, policy, grant) {
+        Err((limited, _)) if policy.shadow => grant.pass_shadow(Level::Fleet, limited),
+        Err((limited, wait)) => {
+            let standing = taker.standing(demand);
+            return Err(Refusal { level: Level::Fleet, limited, wait, standing });
+        }
+        Ok(()) => {}
+    }
+    Ok(())
+}
+
+/// Decides a turn on a shaped route alone.
+pub(super) fn turn(
+    taker: Taker<'_>,
+    lines: &Mutex<Lines>,
+    demand: &Demand<'_>,
+    grant: &mut Grant,
+) -> Result<(), Refusal> {
+    if demand.on_store_failure == OnStoreFailure::Closed {
+        return Err(Refusal::store_away(taker.standing(demand)));
+    }
+    line(taker, lines, demand, grant).map_err(|(level, limited, wait)| {
+        let standing = taker.standing(demand);
+        Refusal { level, limited, wait, standing }
+    })
+}
+
 /// A turn on a shaped route, in this router's line, which moves at its share of the rate.
 fn line(
     taker: Taker<'_>,
@@ -155,7 +188,14 @@ mod tests {
         let demand = Demand::new(&id, 4, &levels);
         let now_us = clock.now_us();
         tenant.tokens.lease.renew(9, 0, terms.ends_us(now_us));
-        let taker = Taker { terms: &terms, tenant: &tenant, ceiling: &ceiling, now_us, is_told: false };
+        let taker = Taker {
+            terms: &terms,
+            tenant: &tenant,
+            ceiling: &ceiling,
+            now_us,
+            is_told: false,
+            ceiling_apart: false,
+        };
         let decide = |demand: &Demand<'_>| decide(taker, &Mutex::default(), demand, &mut Grant::new());
         for _ in 0..20 {
             let refusal = decide(&demand).unwrap_err();

@@ -7,8 +7,10 @@ use cofferdam_model::{Level, Limited};
 use tokio::sync::oneshot;
 
 use super::core::Core;
+use super::needs::Needs;
+use super::patience::Waiting;
 use super::subject::Subject;
-use super::take::{Needs, Short};
+use super::take::Short;
 use super::want::{Reserved, Told, Want};
 use crate::refusal::Refused;
 use crate::{Decision, Demand, Grant, OwnedDemand, Refusal, StoreError, Wait};
@@ -16,12 +18,13 @@ use crate::{Decision, Demand, Grant, OwnedDemand, Refusal, StoreError, Wait};
 /// How often a request asks again because others were faster, before it is refused for them.
 const MAX_ASKS: u32 = 8;
 
-/// Asks for `question` until it is decided.
+/// Asks for `question` until it is decided; with `ceiling_apart` the ceiling is away, and this router's share of it decides.
 pub(super) async fn ask(
     core: Arc<Core>,
     tenant: Arc<Subject>,
     question: Arc<OwnedDemand>,
     mut needs: Needs,
+    ceiling_apart: bool,
 ) -> Result<Decision, StoreError> {
     let demand = question.lend();
     let (mut is_stale, mut kept) = (false, Kept::default());
@@ -41,6 +44,7 @@ pub(super) async fn ask(
             None if told.iter().any(|told| told.learning) => {
                 return Ok(by_share(&core, &tenant, &demand, grant, kept));
             }
+            None if ceiling_apart => core.take_apart(&tenant, &demand, &mut grant, needs.any()),
             None => taker.take(&demand, &mut grant),
         };
         is_stale = told.iter().any(|told| told.stale);
@@ -119,14 +123,15 @@ async fn hear(
     round: u32,
 ) -> Result<Vec<Told>, StoreError> {
     let asked = [(needs.tenant, tenant), (needs.ceiling, &core.ceiling)];
-    let hears: Vec<_> = asked
-        .into_iter()
-        .filter(|(is_asked, _)| *is_asked)
-        .map(|(_, subject)| put(subject, question, round))
-        .collect();
+    let asked = asked.into_iter().filter(|(is_asked, _)| *is_asked);
+    let hears: Vec<_> =
+        asked.map(|(_, subject)| (core.health(subject), put(subject, question, round))).collect();
     let mut told = Vec::with_capacity(hears.len());
-    for hears in hears {
-        told.push(hears.await.map_err(|_| StoreError::Gone)?);
+    for (health, hears) in hears {
+        let waiting = Waiting::new(&core.terms, health);
+        let answer = hears.await;
+        waiting.ends();
+        told.push(answer.map_err(|_| StoreError::Gone)?);
     }
     if !told.is_empty() {
         core.asked();
@@ -145,6 +150,14 @@ async fn turn(
         core.admitted();
         return Ok(Decision::Admitted(grant));
     };
+    if let Some(turn) = core.turn_alone(tenant, demand, &mut grant) {
+        if let Err(refusal) = turn {
+            grant.clear();
+            return Ok(Decision::Refused(refusal));
+        }
+        core.admitted();
+        return Ok(Decision::Admitted(grant));
+    }
     match core.turn(demand.route, shape).await? {
         Ok(_) if policy.shadow => {}
         Ok(delay) => grant.delay_by(delay),
@@ -222,7 +235,7 @@ mod tests {
         let demand = Demand { tenant: &id, route, cost: 1, levels: &levels, on_store_failure };
         let tenant = core.table.subject(&id).unwrap();
         let Err(Short::Ask(needs)) = core.take(&tenant, &demand, &mut Grant::new()) else { panic!() };
-        let decision = ask(Arc::clone(&core), tenant, Arc::new(demand.owned()), needs).await.unwrap();
+        let decision = ask(Arc::clone(&core), tenant, Arc::new(demand.owned()), needs, false).await.unwrap();
         answering.abort();
         decision
     }

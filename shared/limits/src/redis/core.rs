@@ -10,9 +10,11 @@ use parking_lot::Mutex;
 use super::alone;
 use super::call::Call;
 use super::health::Health;
-use super::keys::Fleet;
+use super::keys::{BUCKETS, Fleet};
 use super::link::Link;
+use super::needs::Needs;
 use super::op::{Op, Shape};
+use super::patience::Waiting;
 use super::queue::{Queued, queue};
 use super::reply::{Reply, ShapeReply};
 use super::subject::Subject;
@@ -22,12 +24,16 @@ use super::terms::Terms;
 use crate::embedded::Lines;
 use crate::{Demand, Embedded, Grant, LimitStore, Refusal, RouteKey, ShapePolicy, StoreError, StoreMetrics};
 
+/// Tenants without room in the table that have a state of their own all the same, and on routes as many.
+const OVERFLOW_TENANTS: usize = 256;
+
 pub(super) struct Core {
     pub(super) terms: Terms,
     pub(super) table: Table,
     pub(super) ceiling: Arc<Subject>,
-    pub(super) health: Health,
-    /// Who finds no room in the table is held to this router's share.
+    /// The slot of each bucket, and of the ceiling.
+    slots: Box<[u16]>,
+    /// Who finds no room in the table is held to this router's share: a few have a state of their own here, and the rest share.
     pub(super) overflow: Embedded,
     pub(super) counts: Counts,
     pub(super) fleet: Fleet,
@@ -58,11 +64,12 @@ impl Core {
     /// What a process shares, with nothing on loan; and where those stand who have something to say to the store.
     pub(super) fn new(terms: Terms, max_tenants: usize, fleet: Fleet, link: Link) -> (Self, Queued<Subject>) {
         let (queue, queued) = queue();
+        let buckets = (0..BUCKETS).map(|bucket| fleet.epoch(bucket));
         let core = Self {
             table: Table::new(max_tenants, queue.clone()),
             ceiling: Subject::new(None, queue),
-            health: Health::default(),
-            overflow: Embedded::with_tenants(terms.clock.clone(), 1),
+            slots: buckets.chain([fleet.ceiling_epoch()]).map(|epoch| Link::slot(&epoch)).collect(),
+            overflow: Embedded::with_tenants(terms.clock.clone(), OVERFLOW_TENANTS),
             counts: Counts::default(),
             lines: Mutex::default(),
             terms,
@@ -75,7 +82,47 @@ impl Core {
     /// Somebody who takes, now.
     pub(super) fn taker<'a>(&'a self, tenant: &'a Arc<Subject>, is_told: bool) -> Taker<'a> {
         let now_us = self.terms.clock.now_us();
-        Taker { terms: &self.terms, tenant, ceiling: &self.ceiling, now_us, is_told }
+        Taker { terms: &self.terms, tenant, ceiling: &self.ceiling, now_us, is_told, ceiling_apart: false }
+    }
+
+    /// Whether the server answers in time that has a bucket, or the ceiling.
+    pub(super) fn health_of(&self, bucket: Option<u16>) -> Arc<Health> {
+        let at = bucket.map_or(self.slots.len() - 1, usize::from);
+        self.link.health(self.slots[at])
+    }
+
+    /// Whether the server of `subject` answers in time.
+    pub(super) fn health(&self, subject: &Subject) -> Arc<Health> {
+        self.health_of(subject.tenant.as_ref().map(|tenant| self.fleet.bucket(tenant)))
+    }
+
+    /// Which of those that have to be asked are away.
+    pub(super) fn away(&self, tenant: &Subject, needs: Needs) -> Needs {
+        Needs {
+            tenant: needs.tenant && self.health(tenant).is_away(),
+            ceiling: needs.ceiling && self.health(&self.ceiling).is_away(),
+            short: None,
+        }
+    }
+
+    /// Takes where the ceiling's server is away: there this router's share decides, and everywhere else what is on loan.
+    pub(super) fn take_apart(
+        &self,
+        tenant: &Arc<Subject>,
+        demand: &Demand<'_>,
+        grant: &mut Grant,
+        is_told: bool,
+    ) -> Result<(), Short> {
+        let taker = Taker { ceiling_apart: true, ..self.taker(tenant, is_told) };
+        let taken = match alone::ceiling(taker, demand, grant) {
+            Ok(()) => taker.take(demand, grant),
+            Err(refusal) => Err(Short::Refused(refusal)),
+        };
+        match taken {
+            Ok(()) => _ = self.counts.alone.fetch_add(1, Ordering::Relaxed),
+            Err(_) => grant.clear(),
+        }
+        taken
     }
 
     /// Takes from memory.
@@ -118,12 +165,27 @@ impl Core {
         let mut builder = Call::builder(self.fleet.shape_epoch(route), &self.terms.session, self.terms.ttl);
         builder.op(&self.fleet.shape(route), Op::Shape(Shape { rate, depth, max_wait }));
         let call = builder.build().map_err(|_| StoreError::Gone)?;
-        let value = self.link.call(&call).await.map_err(|_| StoreError::Gone)?;
+        let health = self.link.health(Link::slot(&self.fleet.shape_epoch(route)));
+        let waiting = Waiting::new(&self.terms, Arc::clone(&health));
+        let value =
+            self.link.call(&call).await.inspect_err(|_| health.gone()).map_err(|_| StoreError::Gone)?;
+        waiting.ends();
         match call.read(&value).map_err(|_| StoreError::Gone)?.ops.first() {
             Some(Reply::Shape(ShapeReply::Slot(delay))) => Ok(Ok(*delay)),
             Some(Reply::Shape(ShapeReply::Refused(wait))) => Ok(Err(*wait)),
             _ => Err(StoreError::Gone),
         }
+    }
+
+    /// A turn in this router's own line of a shaped route; nothing where the store's is to be had.
+    pub(super) fn turn_alone(
+        &self,
+        tenant: &Arc<Subject>,
+        demand: &Demand<'_>,
+        grant: &mut Grant,
+    ) -> Option<Result<(), Refusal>> {
+        let health = self.link.health(Link::slot(&self.fleet.shape_epoch(demand.route)));
+        health.is_away().then(|| alone::turn(self.taker(tenant, false), &self.lines, demand, grant))
     }
 
     /// Decides for a tenant that the table has no room for.

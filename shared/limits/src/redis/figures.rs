@@ -12,9 +12,9 @@ pub struct SharingMetrics {
     pub asked: u64,
     /// Demands that were decided by this router's share, because the store was away.
     pub alone: u64,
-    /// Whether the store is away now: nobody waits for it.
+    /// Whether the store, or a server of it, is away now: nobody waits for that.
     pub is_away: bool,
-    /// Times that the store was given up.
+    /// Times that a server of the store was given up.
     pub given_up: u64,
     /// Sessions that share the limits, this one included.
     pub sessions: u32,
@@ -62,8 +62,8 @@ impl SharingMetrics {
         Self {
             asked: core.counts.asked(),
             alone: core.counts.alone(),
-            is_away: core.health.is_away(),
-            given_up: core.health.n_opened(),
+            is_away: core.link.tally().n_away() > 0,
+            given_up: core.link.tally().n_opened(),
             sessions: core.terms.sharers.count(),
             idle_permits,
             idle_tokens,

@@ -1,44 +1,146 @@
-//! Whether the store answers in time: a breaker, so that at most a few requests ever wait for a store that does not.
+//! Whether a server answers in time: a breaker for each, so that few requests ever wait for one that does not, and those of
+//! the other servers of a cluster notice nothing. It knows no connection.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// The breaker. It opens at the first answer that is late or missing, and closes at the next that is in time: asking goes
-/// on beside the requests, so nobody has to be sent ahead to try.
-#[derive(Debug, Default)]
+/// Late answers further apart than this have nothing to do with each other, in microseconds.
+const APART_US: u64 = 1_000_000;
+
+/// One server's breaker. It opens where nothing was in time for as long as a request may wait, or where no answer will ever
+/// come, and closes at the next answer that is in time: asking goes on beside the requests, so nobody has to be sent ahead to
+/// try.
+#[derive(Debug)]
 pub(super) struct Health {
     is_away: AtomicBool,
+    /// When the first of those was late that were since anything was in time; 0 where none was.
+    late_since_us: AtomicU64,
+    /// Calls on their way to it.
+    n_calls: AtomicUsize,
+    tally: Arc<Tally>,
+}
+
+/// What the breakers of all servers have done.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
     n_opened: AtomicU64,
     n_closed: AtomicU64,
 }
 
 impl Health {
-    /// Whether requests go on without waiting for the store.
+    /// A server that nothing is known of yet.
+    pub(super) fn new(tally: Arc<Tally>) -> Self {
+        let (is_away, late_since_us) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self { is_away, late_since_us, n_calls: AtomicUsize::new(0), tally }
+    }
+
+    /// Nobody, who is always away.
+    pub(super) fn nobody() -> Self {
+        let nobody = Self::new(Arc::default());
+        nobody.gone();
+        nobody
+    }
+
+    /// Whether requests go on without waiting for it.
     #[inline]
     pub(super) fn is_away(&self) -> bool {
         self.is_away.load(Ordering::Relaxed)
     }
 
-    /// An answer is late, or will never come.
-    pub(super) fn late(&self) {
+    /// An answer is late: one alone says little of a server.
+    pub(super) fn late(&self, now_us: u64, budget_us: u64) {
+        let since_us = self.late_since_us.load(Ordering::Relaxed);
+        match now_us.saturating_sub(since_us) {
+            late_us if since_us == 0 || late_us > APART_US.max(2 * budget_us) => {
+                self.late_since_us.store(now_us, Ordering::Relaxed);
+            }
+            late_us if late_us >= budget_us => self.gone(),
+            _ => {}
+        }
+    }
+
+    /// An answer will never come.
+    pub(super) fn gone(&self) {
         if !self.is_away.swap(true, Ordering::Relaxed) {
-            self.n_opened.fetch_add(1, Ordering::Relaxed);
+            self.tally.n_opened.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// An answer was in time.
     pub(super) fn answered(&self) {
+        if self.late_since_us.load(Ordering::Relaxed) != 0 {
+            self.late_since_us.store(0, Ordering::Relaxed);
+        }
         if self.is_away.load(Ordering::Relaxed) && self.is_away.swap(false, Ordering::Relaxed) {
-            self.n_closed.fetch_add(1, Ordering::Relaxed);
+            self.tally.n_closed.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// How often the store has come back so far.
+    /// How many calls are on their way to it.
+    pub(super) fn n_calls(&self) -> usize {
+        self.n_calls.load(Ordering::Relaxed)
+    }
+
+    /// A call goes to it.
+    pub(super) fn call_begins(&self) {
+        self.n_calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A call is over, one way or another.
+    pub(super) fn call_ends(&self) {
+        self.n_calls.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Health {
+    /// A server that left a cluster is not away any more.
+    fn drop(&mut self) {
+        self.answered();
+    }
+}
+
+impl Tally {
+    /// How often a server has been given up so far.
+    pub(super) fn n_opened(&self) -> u64 {
+        self.n_opened.load(Ordering::Relaxed)
+    }
+
+    /// How often one has come back so far.
     pub(super) fn n_closed(&self) -> u64 {
         self.n_closed.load(Ordering::Relaxed)
     }
 
-    /// How often the store has been given up so far.
-    pub(super) fn n_opened(&self) -> u64 {
-        self.n_opened.load(Ordering::Relaxed)
+    /// How many servers are away now.
+    pub(super) fn n_away(&self) -> u64 {
+        // Opened is read last, so that one that closes meanwhile is not counted below zero.
+        let n_closed = self.n_closed();
+        self.n_opened().saturating_sub(n_closed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_late_answer_opens_nothing_and_nothing_in_time_for_as_long_as_one_may_wait_does() {
+        let tally = Arc::<Tally>::default();
+        let health = Health::new(Arc::clone(&tally));
+        let late = |now_us| {
+            health.late(now_us, 5_000);
+            health.is_away()
+        };
+        // Many that waited for the same answer are late together.
+        assert!(!late(10_000) && !late(10_001) && !late(14_999));
+        health.answered();
+        assert!(!late(15_000) && !late(19_999) && late(20_000));
+        assert_eq!((tally.n_opened(), tally.n_away()), (1, 1));
+        health.answered();
+        assert!(!health.is_away());
+        assert!(!late(100_000) && !late(2_000_000), "long ago, and nobody has asked since");
+        health.gone();
+        assert_eq!((tally.n_opened(), tally.n_closed(), tally.n_away()), (2, 1, 1));
+        drop(health);
+        assert_eq!(tally.n_away(), 0);
     }
 }

@@ -10,6 +10,7 @@ use ::redis::{cmd, from_redis_value};
 
 use super::call::Call;
 use super::core::Core;
+use super::link::Link;
 use super::op::{Op, Permits};
 
 /// Calls the roll in the background; without an answer the last one stands.
@@ -33,7 +34,7 @@ async fn live(core: &Core) -> Option<Vec<String>> {
     let call = builder.build().ok()?;
     let replies = call.read(&core.link.call(&call).await.ok()?).ok()?;
     if terms.clock.now_us().saturating_sub(sent_us) <= terms.budget_us {
-        core.health.answered();
+        core.link.health(Link::slot(&fleet.roll_epoch())).answered();
     }
     let mut read = cmd("HGETALL");
     read.arg(fleet.roll().as_str());

@@ -12,8 +12,10 @@ use super::core::Core;
 use super::figures::{Loan, SharingMetrics};
 use super::keys::Fleet;
 use super::link::Link;
+use super::needs::Needs;
 use super::op::Session;
 use super::stand::{level_standing, standing_at};
+use super::subject::Subject;
 use super::syncer::Syncer;
 use super::take::Short;
 use super::terms::{DEFAULT_TTL, Mode, Terms};
@@ -63,6 +65,37 @@ impl RedisStore {
 }
 
 impl RedisStore {
+    /// Decides a demand that memory does not: without those who are away, and by asking the others.
+    fn admit_beside(
+        &self,
+        tenant: Arc<Subject>,
+        demand: &Demand<'_>,
+        grant: &mut Grant,
+        mut needs: Needs,
+    ) -> Answer {
+        let core = &self.0;
+        let away = core.away(&tenant, needs);
+        if away.tenant {
+            return match core.fall_back(&tenant, demand, grant) {
+                Ok(()) => Answer::Admitted,
+                Err(refusal) => Answer::Refused(refusal),
+            };
+        }
+        if away.ceiling && demand.levels.route().is_none_or(|policy| policy.shape.is_none()) {
+            match core.take_apart(&tenant, demand, grant, false) {
+                Ok(()) => {
+                    core.admitted();
+                    return Answer::Admitted;
+                }
+                Err(Short::Refused(refusal)) => return Answer::Refused(refusal),
+                Err(Short::Ask(others)) => needs = others,
+            }
+        }
+        needs.ceiling &= !away.ceiling;
+        let question = Arc::new(demand.owned());
+        Answer::Ask(Box::pin(ask(Arc::clone(core), tenant, question, needs, away.ceiling)))
+    }
+
     /// How the sharing goes.
     pub fn sharing(&self) -> SharingMetrics {
         SharingMetrics::of(&self.0)
@@ -92,20 +125,11 @@ impl LimitStore for RedisStore {
         match core.take(&tenant, demand, grant) {
             Ok(()) => Answer::Admitted,
             Err(Short::Refused(refusal)) => Answer::Refused(refusal),
-            Err(Short::Ask(_)) if core.health.is_away() => match core.fall_back(&tenant, demand, grant) {
-                Ok(()) => Answer::Admitted,
-                Err(refusal) => Answer::Refused(refusal),
-            },
-            Err(Short::Ask(needs)) => {
-                let question = Arc::new(demand.owned());
-                Answer::Ask(Box::pin(ask(Arc::clone(core), tenant, question, needs)))
-            }
+            Err(Short::Ask(needs)) => self.admit_beside(tenant, demand, grant, needs),
         }
     }
 
     fn fall_back(&self, demand: &Demand<'_>, grant: &mut Grant) -> Result<(), Refusal> {
-        // Whoever comes here has waited for nothing: nobody else should.
-        self.0.health.late();
         match self.0.table.subject(demand.tenant) {
             Some(tenant) => self.0.fall_back(&tenant, demand, grant),
             None => self.0.overflow(demand, grant),

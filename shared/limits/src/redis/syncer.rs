@@ -17,7 +17,10 @@ use super::call::Call;
 use super::compose::{Exchange, compose};
 use super::core::Core;
 use super::due::{Due, due};
+use super::health::Health;
 use super::keys::Key;
+use super::link::Link;
+use super::probe::{self, MAX_PROBES};
 use super::queue::{Item, Queued};
 use super::reply::Replies;
 use super::roll;
@@ -34,11 +37,9 @@ const MAX_TURNS: usize = 150;
 const ROLL_EVERY: u64 = 10;
 /// Subjects in one call, and in one go.
 const MAX_SUBJECTS: usize = 64;
-/// Calls on their way while the store is away: enough to see that it is back.
-const MAX_PROBES: usize = 4;
-/// Calls on their way while it is well. More would only wait in line at the store, and make each other late.
+/// Calls on their way to one server while it is well. More would only wait in line there, and make each other late.
 const MAX_CALLS: usize = 256;
-/// Subjects that are called for at each look while the store is away.
+/// Subjects that are called for at each look while their server is away.
 const MAX_WHILE_AWAY: usize = 1024;
 
 /// The task, and what it works with.
@@ -56,6 +57,8 @@ pub(super) struct Syncer {
     /// Times that the store came back so far.
     n_returns: u64,
     calls: FuturesUnordered<Calling>,
+    /// Calls on their way at once to all servers together.
+    most_calls: usize,
     settling: Vec<oneshot::Sender<()>>,
 }
 
@@ -64,9 +67,17 @@ type Calling = Pin<Box<dyn Future<Output = Returned> + Send>>;
 /// A call that came back, or did not.
 struct Returned {
     exchanges: Vec<Exchange>,
-    replies: Option<Replies>,
+    replies: Result<Replies, Fault>,
+    epoch: Key,
+    health: Arc<Health>,
+}
+
+/// Why a call brought nothing.
+struct Fault {
     /// Whether the store may have heard it.
     was_sent: bool,
+    /// Whether the server said nothing at all.
+    is_silence: bool,
 }
 
 impl Syncer {
@@ -84,6 +95,7 @@ impl Syncer {
             connections: 0,
             n_returns: 0,
             calls: FuturesUnordered::new(),
+            most_calls: MAX_CALLS,
             settling: Vec::new(),
         }
     }
@@ -98,7 +110,7 @@ impl Syncer {
                 // First, and seldom: whatever else comes without end, loans have to be renewed.
                 _ = turns.tick() => self.turn(),
                 Some(returned) = self.calls.next() => self.take_over(returned),
-                item = self.queued.next(), if self.calls.len() < MAX_CALLS => match item {
+                item = self.queued.next(), if self.calls.len() < self.most_calls => match item {
                     Some(item) => self.serve(item),
                     None => return,
                 },
@@ -139,14 +151,18 @@ impl Syncer {
 
     fn round(&mut self) {
         self.n_rounds += 1;
-        let connections = self.core.link.metrics().connections;
+        let connections = self.core.link.n_connections();
         if std::mem::replace(&mut self.connections, connections) != connections {
             // It may be another server, or one that lost everything.
             begin::call(&self.core);
         }
-        // Where nobody has anything to say, the roll is what tells that the store is back.
-        if self.n_rounds % ROLL_EVERY == 1 || self.core.health.is_away() {
+        self.most_calls = MAX_CALLS * self.core.link.n_servers().max(1);
+        let is_away = self.core.link.tally().n_away() > 0;
+        if self.n_rounds % ROLL_EVERY == 1 || is_away {
             roll::call(&self.core);
+        }
+        if is_away {
+            probe::call_all(&self.core);
         }
     }
 
@@ -171,9 +187,14 @@ impl Syncer {
             }
             self.next += 1;
         }
-        if self.core.health.is_away() {
+        if self.core.link.tally().n_away() > 0 {
             // All are registered once it is back: until then a few suffice.
-            batch.truncate(MAX_WHILE_AWAY);
+            let mut n_left = MAX_WHILE_AWAY;
+            batch.retain(|subject| {
+                let is_kept = n_left > 0 || !self.core.health(subject).is_away();
+                n_left = n_left.saturating_sub(1);
+                is_kept
+            });
         }
         self.call(batch);
     }
@@ -181,7 +202,7 @@ impl Syncer {
     /// Once the store is back, whatever was admitted meanwhile is registered, and nothing is made up for. Those who have nothing
     /// to say wait for their turn: all of them at once would be late again.
     fn register(&mut self) {
-        let n_returns = self.core.health.n_closed();
+        let n_returns = self.core.link.tally().n_closed();
         if std::mem::replace(&mut self.n_returns, n_returns) != n_returns {
             tracing::info!("the limit store answers again");
             self.look(self.watched.len());
@@ -200,11 +221,6 @@ impl Syncer {
 
     /// Puts what `subjects` have to say into calls, one for each slot, and sends them.
     fn call(&mut self, subjects: Vec<Arc<Subject>>) {
-        let most = if self.core.health.is_away() { MAX_PROBES } else { MAX_CALLS };
-        if self.calls.len() >= most {
-            // They are watched, and so come again with the next look.
-            return;
-        }
         let fleet = &self.core.fleet;
         let mut slots: HashMap<Key, Vec<Arc<Subject>>> = HashMap::new();
         for subject in subjects {
@@ -215,16 +231,20 @@ impl Syncer {
             slots.entry(epoch).or_default().push(subject);
         }
         for (epoch, subjects) in slots {
+            let health = self.core.link.health(Link::slot(&epoch));
             for subjects in subjects.chunks(MAX_SUBJECTS) {
-                self.call_slot(epoch.clone(), subjects);
+                // Those for whom there is no room are watched, and so come again with the next look.
+                if health.n_calls() < if health.is_away() { MAX_PROBES } else { MAX_CALLS } {
+                    self.call_slot(epoch.clone(), &health, subjects);
+                }
             }
         }
     }
 
-    fn call_slot(&mut self, epoch: Key, subjects: &[Arc<Subject>]) {
+    fn call_slot(&mut self, epoch: Key, health: &Arc<Health>, subjects: &[Arc<Subject>]) {
         let terms = &self.core.terms;
         let now_us = terms.clock.now_us();
-        let mut builder = Call::builder(epoch, &terms.session, terms.ttl);
+        let mut builder = Call::builder(epoch.clone(), &terms.session, terms.ttl);
         let composed =
             subjects.iter().map(|subject| compose(subject, terms, &self.core.fleet, now_us, &mut builder));
         let exchanges: Vec<_> = composed.flatten().collect();
@@ -232,28 +252,32 @@ impl Syncer {
             return;
         }
         let link = self.core.link.clone();
-        let call = builder.build();
+        let (call, health) = (builder.build(), Arc::clone(health));
+        health.call_begins();
         self.calls.push(Box::pin(async move {
-            let (replies, was_sent) = match &call {
+            let replies = match &call {
                 Ok(call) => match link.call(call).await {
-                    Ok(value) => (call.read(&value).ok(), true),
-                    Err(error) => (None, !error.changed_nothing()),
+                    Ok(value) => call.read(&value).map_err(|_| Fault { was_sent: true, is_silence: false }),
+                    Err(error) => {
+                        Err(Fault { was_sent: !error.changed_nothing(), is_silence: error.is_silence() })
+                    }
                 },
                 Err(error) => {
                     tracing::error!(%error, "a call to the limit store could not be put together");
-                    (None, false)
+                    Err(Fault { was_sent: false, is_silence: false })
                 }
             };
-            Returned { exchanges, replies, was_sent }
+            Returned { exchanges, replies, epoch, health }
         }));
     }
 
     fn take_over(&mut self, returned: Returned) {
-        let Returned { exchanges, replies, was_sent } = returned;
+        let Returned { exchanges, replies, epoch, health } = returned;
+        health.call_ends();
         let terms = &self.core.terms;
         let (mut again, mut is_slow) = (Vec::new(), false);
         match replies {
-            Some(Replies { learning, ops, .. }) => {
+            Ok(Replies { learning, ops, .. }) => {
                 let mut ops = ops.as_slice();
                 for exchange in exchanges {
                     let late = terms.clock.now_us().saturating_sub(exchange.sent_us) > terms.budget_us;
@@ -264,22 +288,26 @@ impl Syncer {
                         again.push(subject);
                     }
                     if !late {
-                        self.core.health.answered();
-                    } else if self.core.health.is_away() {
+                        health.answered();
+                    } else if health.is_away() {
                         // It is there after all: whether it is in time again need not wait for the next look.
                         is_slow = true;
                     }
                 }
             }
-            None => {
-                self.core.health.late();
+            Err(Fault { was_sent, is_silence }) => {
+                match is_silence {
+                    true => health.gone(),
+                    // It is there, and may have meant this call alone.
+                    false => health.late(terms.clock.now_us(), terms.budget_us),
+                }
                 for exchange in exchanges {
                     apply::lose(exchange, terms, was_sent);
                 }
             }
         }
         if is_slow {
-            roll::call(&self.core);
+            probe::call(&self.core, &health, epoch);
         }
         self.call(again);
     }

@@ -8,6 +8,7 @@ use cofferdam_model::{Level, Limited};
 
 use super::lease::Have;
 use super::measure::Measure;
+use super::needs::Needs;
 use super::piecemeal::{Piecemeal, Source};
 use super::stand::level_standing;
 use super::subject::{Meter, MeterKey, Subject};
@@ -24,15 +25,6 @@ pub(super) enum Short {
     Ask(Needs),
 }
 
-/// Which subjects have to be asked, and for what.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Needs {
-    pub(super) tenant: bool,
-    pub(super) ceiling: bool,
-    /// The narrowest limit of which there was too little.
-    pub(super) short: Option<(Level, Limited)>,
-}
-
 /// Who takes, and when.
 #[derive(Clone, Copy)]
 pub(super) struct Taker<'a> {
@@ -42,6 +34,8 @@ pub(super) struct Taker<'a> {
     pub(super) now_us: u64,
     /// Whether the store has just granted what exact limits need.
     pub(super) is_told: bool,
+    /// Whether the ceiling is left out: it is decided apart.
+    pub(super) ceiling_apart: bool,
 }
 
 /// What one level says before anything is taken.
@@ -56,7 +50,7 @@ impl Taker<'_> {
     pub(super) fn take(self, demand: &Demand<'_>, grant: &mut Grant) -> Result<(), Short> {
         self.look(demand, grant)?;
         let mut needs = Needs::default();
-        for policy in demand.levels.as_slice().iter().rev() {
+        for policy in self.policies(demand) {
             if policy.shadow {
                 self.take_shadow(demand, policy, grant);
             } else if let Err(limited) = self.take_level(demand, policy, grant) {
@@ -66,12 +60,7 @@ impl Taker<'_> {
         }
         if !needs.any() && self.terms.may_have_ended_since(self.now_us) {
             // This process was stopped in between: what it took may be somebody else's by now.
-            demand
-                .levels
-                .as_slice()
-                .iter()
-                .rev()
-                .for_each(|policy| needs.add(policy.level, first_of(policy)));
+            self.policies(demand).for_each(|policy| needs.add(policy.level, first_of(policy)));
         }
         if needs.any() {
             grant.clear();
@@ -79,6 +68,13 @@ impl Taker<'_> {
         }
         grant.stand_at(self.standing(demand));
         Ok(())
+    }
+
+    /// The levels that are decided here, narrow to wide.
+    fn policies<'d>(&self, demand: &Demand<'d>) -> impl Iterator<Item = &'d LevelPolicy> + use<'d> {
+        let is_left_out = self.ceiling_apart;
+        let all = demand.levels.as_slice().iter().rev();
+        all.filter(move |policy| !is_left_out || policy.level != Level::Fleet)
     }
 
     /// Whom to ask, if anybody, before this demand can be taken.
@@ -93,7 +89,7 @@ impl Taker<'_> {
     /// Looks at every level before anything is taken: most who are refused change nothing, not even for a moment.
     fn look(&self, demand: &Demand<'_>, grant: &mut Grant) -> Result<(), Short> {
         let (mut needs, mut refused) = (Needs::default(), None);
-        for policy in demand.levels.as_slice().iter().rev() {
+        for policy in self.policies(demand) {
             match self.look_at(demand, policy) {
                 Said::Ready => {}
                 // The store has just been asked, and said what it would refuse.
@@ -304,21 +300,6 @@ fn first_of(policy: &LevelPolicy) -> Limited {
     }
 }
 
-impl Needs {
-    /// Adds a level that is short of something; levels come from narrow to wide.
-    fn add(&mut self, level: Level, limited: Limited) {
-        self.short.get_or_insert((level, limited));
-        match level {
-            Level::Fleet => self.ceiling = true,
-            Level::Tenant | Level::Route => self.tenant = true,
-        }
-    }
-
-    pub(super) fn any(self) -> bool {
-        self.tenant || self.ceiling
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use cofferdam_model::{Alphabet, TenantId};
@@ -351,7 +332,7 @@ mod tests {
     impl World {
         fn taker(&self, now_us: u64) -> Taker<'_> {
             let [tenant, ceiling] = &self.subjects;
-            Taker { terms: &self.terms, tenant, ceiling, now_us, is_told: false }
+            Taker { terms: &self.terms, tenant, ceiling, now_us, is_told: false, ceiling_apart: false }
         }
     }
 

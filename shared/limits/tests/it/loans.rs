@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use cofferdam_limits::redis::{BUCKETS, Mode, RedisStore};
 use cofferdam_limits::{
-    Admission, Demand, Grant, LevelPolicy, Levels, LimitStore, Limits, Outcome, Permit, Refusal,
+    Admission, Demand, LevelPolicy, Levels, Limits, Outcome, PendingAdmission, Permit, Refusal,
 };
 use cofferdam_model::Level;
 
@@ -66,7 +66,12 @@ fn pair(mode: Mode) -> (HeldServer, Router, Router) {
     (held, a, b)
 }
 
-fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Looks once.
+fn is_pending(pending: &mut PendingAdmission) -> bool {
+    runtime(false).block_on(poll_fn(|cx| Poll::Ready(Pin::new(&mut *pending).poll(cx).is_pending())))
+}
+
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
@@ -135,10 +140,7 @@ fn what_was_granted_to_one_who_gave_up_goes_back_at_once() {
         let Admission::Pending(mut pending) = a.limits.admit(&Demand::new(&id("acme"), 20, &plan)) else {
             panic!()
         };
-        runtime(false).block_on(poll_fn(|cx| {
-            assert!(Pin::new(&mut pending).poll(cx).is_pending());
-            Poll::Ready(())
-        }));
+        assert!(is_pending(&mut pending));
         // The store has answered, and nobody has looked yet.
         a.settle();
         drop(pending);
@@ -257,9 +259,14 @@ fn a_store_that_is_back_is_not_asked_for_everybody_at_once() {
     }
     a.settle();
     let before = a.calls();
-    // One answer that is given up as late, and then the next one in time.
-    drop(a.store.fall_back(&Demand::new(&id("acme"), 1, &plan), &mut Grant::new()));
-    assert!(a.store.sharing().is_away);
+    // One call that is never answered, and then the next one is.
+    held.pause();
+    let Admission::Pending(mut pending) = a.limits.admit(&Demand::new(&id("acme"), 1, &plan)) else {
+        panic!()
+    };
+    assert!(is_pending(&mut pending));
+    eventually("the store is away", || a.store.sharing().is_away);
+    held.resume();
     held.set_us(held.clock.now_us() + 10_000_000);
     eventually("the store is back", || !a.store.sharing().is_away);
     a.settle();

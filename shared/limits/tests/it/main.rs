@@ -6,6 +6,7 @@
 mod contract;
 mod loans;
 mod memory;
+mod overflow;
 mod redis;
 #[path = "../../../../tests/support/redis/container.rs"]
 mod redis_container;

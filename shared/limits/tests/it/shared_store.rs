@@ -71,6 +71,13 @@ impl Server {
             Self::Container(container) => container.url(),
         }
     }
+
+    fn signal(&self, signal: impl FnOnce(&RedisServer)) {
+        match self {
+            Self::Process(server) => signal(server),
+            Self::Container(_) => panic!("the container's server is others' as well"),
+        }
+    }
 }
 
 impl HeldServer {
@@ -98,12 +105,17 @@ impl HeldServer {
 
     /// A router's store in this mode, as session `name`.
     pub(crate) fn open(&self, mode: Mode, name: &str) -> Arc<RedisStore> {
+        self.open_for(cofferdam_limits::DEFAULT_TENANTS, mode, name)
+    }
+
+    /// The same, with room for so many tenants.
+    pub(crate) fn open_for(&self, max_tenants: usize, mode: Mode, name: &str) -> Arc<RedisStore> {
         let _entered = CALLING.enter();
         let script = Script::with_clock(include_str!("clock_for_all.lua"));
         let link = Link::open(self.server.url().parse().unwrap(), script);
         connected(link.clone());
         let budget = Duration::from_secs(600);
-        let sharing = Sharing { mode, budget, routers: 2, ..Sharing::new(self.fleet.clone()) };
+        let sharing = Sharing { mode, budget, routers: 2, max_tenants, ..Sharing::new(self.fleet.clone()) };
         let session = Session::parse(name).unwrap();
         Arc::new(RedisStore::start(sharing, link, session, self.clock.clone().into()))
     }
@@ -118,6 +130,16 @@ impl HeldServer {
         let (key, ends_us) = (self.fleet.permits(tenant), self.clock.now_us() + 6_000_000);
         let field = format!("0:{ends_us}:{}", 1_u64 << 50);
         cmd("HSET").arg(key.as_str()).arg(session).arg(field).exec(&mut self.connection.lock()).unwrap();
+    }
+
+    /// The server says nothing.
+    pub(crate) fn pause(&self) {
+        self.server.signal(RedisServer::pause);
+    }
+
+    /// And goes on.
+    pub(crate) fn resume(&self) {
+        self.server.signal(RedisServer::resume);
     }
 
     /// The server forgets everything but the time.

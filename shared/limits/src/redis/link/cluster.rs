@@ -20,6 +20,7 @@ use super::error::LinkError;
 use super::keeper::{Context, Keeper, Route};
 use super::live::{Deadline, Order};
 use super::slots::{N_SLOTS, SlotRange, ranges, target};
+use crate::redis::health::Health;
 
 /// How often a call may be sent on before it is given up.
 const MAX_REDIRECTIONS: usize = 5;
@@ -103,6 +104,17 @@ impl Cluster {
             member = index.map(|index| &map.members[usize::from(index)]).ok_or(LinkError::NotConnected);
         }
         Err(LinkError::Unexpected("sent from server to server without end".to_owned()))
+    }
+
+    /// Whether the master of `slot` answers in time.
+    pub(super) fn health(&self, slot: u16) -> Option<Arc<Health>> {
+        let map = self.shared.map.load();
+        map.member_for(Some(slot)).map(|member| Arc::clone(&member.keeper.health))
+    }
+
+    /// How many servers are known.
+    pub(super) fn n_members(&self) -> usize {
+        self.shared.map.load().members.len()
     }
 
     /// The masters, and whether every slot has one.

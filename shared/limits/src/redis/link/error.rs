@@ -57,6 +57,11 @@ impl LinkError {
         }
     }
 
+    /// Whether no answer came, and none will.
+    pub(in crate::redis) fn is_silence(&self) -> bool {
+        matches!(self, Self::NotConnected | Self::Late(_) | Self::Broken(_))
+    }
+
     pub(super) fn is(&self, wanted: &str) -> bool {
         matches!(self, Self::Refused { code, .. } if code == wanted)
     }

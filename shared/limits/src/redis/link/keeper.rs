@@ -17,6 +17,7 @@ use super::endpoint::Address;
 use super::live::{Live, load_first};
 use super::sentinel::Sentinels;
 use super::server::{Policy, Server};
+use crate::redis::health::{Health, Tally};
 use crate::redis::script::Script;
 
 /// How long a connection may take to be made, sign in and load the script.
@@ -31,6 +32,8 @@ pub(super) struct Context {
     pub(super) entry: Entry,
     pub(super) script: Script,
     pub(super) counters: Counters,
+    /// What the breakers of all its servers have done.
+    pub(super) tally: Arc<Tally>,
     /// Told of every connection that begins or ends.
     pub(super) changed: watch::Sender<()>,
 }
@@ -47,6 +50,8 @@ pub(super) enum Route {
 
 /// Keeps one connection. Dropping it ends that.
 pub(super) struct Keeper {
+    /// Whether the server answers in time.
+    pub(super) health: Arc<Health>,
     kept: Arc<Kept>,
     task: AbortHandle,
 }
@@ -61,9 +66,9 @@ struct Kept {
 impl Keeper {
     /// Begins on the current runtime.
     pub(super) fn start(route: Route, context: Arc<Context>) -> Self {
-        let kept = Arc::<Kept>::default();
+        let (kept, health) = (Arc::<Kept>::default(), Arc::new(Health::new(Arc::clone(&context.tally))));
         let task = tokio::spawn(keep(Arc::clone(&kept), route, context)).abort_handle();
-        Self { kept, task }
+        Self { health, kept, task }
     }
 
     pub(super) fn live(&self) -> Option<Arc<Live>> {

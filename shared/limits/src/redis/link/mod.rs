@@ -26,6 +26,7 @@ mod tls;
 mod url;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use ::redis::{Cmd, Value};
@@ -46,6 +47,7 @@ use self::keeper::{Context, Keeper, Route};
 use self::live::{Deadline, Order};
 use self::sentinel::Sentinels;
 use super::call::Call;
+use super::health::{Health, Tally};
 use super::keys::Key;
 use super::script::Script;
 
@@ -61,6 +63,8 @@ struct Inner {
     context: Arc<Context>,
     way: Way,
     timeout: Duration,
+    /// Of slots that nobody has.
+    nobody: Arc<Health>,
 }
 
 enum Way {
@@ -78,8 +82,8 @@ impl Link {
     pub fn open_with_timeout(endpoint: Endpoint, script: Script, timeout: Duration) -> Self {
         let Endpoint { place, credentials, db, tls } = endpoint.clone();
         let entry = Entry { credentials, db, tls: tls.clone() };
-        let (changed, counters) = (watch::Sender::new(()), Counters::default());
-        let context = Arc::new(Context { entry, script, counters, changed });
+        let (changed, counters, tally) = (watch::Sender::new(()), Counters::default(), Arc::default());
+        let context = Arc::new(Context { entry, script, counters, tally, changed });
         let keep = |route| Way::One(Keeper::start(route, Arc::clone(&context)));
         let way = match place {
             Place::Server(address) => keep(Route::Master(address)),
@@ -89,7 +93,8 @@ impl Link {
             }
             Place::Cluster(seeds) => Way::Cluster(Cluster::start(seeds, Arc::clone(&context))),
         };
-        Self(Arc::new(Inner { endpoint, context, way, timeout }))
+        let nobody = Arc::new(Health::nobody());
+        Self(Arc::new(Inner { endpoint, context, way, timeout, nobody }))
     }
 
     /// Runs the script once at most.
@@ -126,6 +131,37 @@ impl Link {
         };
         counters.count(&result, begun.elapsed());
         result
+    }
+
+    /// The slot of a key, which says whose it is in a cluster.
+    pub(super) fn slot(key: &Key) -> u16 {
+        slots::slot_of(key.as_str().as_bytes())
+    }
+
+    /// Whether the server that has `slot` answers in time.
+    pub(super) fn health(&self, slot: u16) -> Arc<Health> {
+        match &self.0.way {
+            Way::One(keeper) => Arc::clone(&keeper.health),
+            Way::Cluster(cluster) => cluster.health(slot).unwrap_or_else(|| Arc::clone(&self.0.nobody)),
+        }
+    }
+
+    /// What the breakers of all servers have done.
+    pub(super) fn tally(&self) -> &Tally {
+        &self.0.context.tally
+    }
+
+    /// How many servers there are, as far as is known.
+    pub(super) fn n_servers(&self) -> usize {
+        match &self.0.way {
+            Way::One(_) => 1,
+            Way::Cluster(cluster) => cluster.n_members(),
+        }
+    }
+
+    /// How many connections were made since it was opened.
+    pub(super) fn n_connections(&self) -> u64 {
+        self.0.context.counters.connections.load(Ordering::Relaxed)
     }
 
     /// How the connections are now.

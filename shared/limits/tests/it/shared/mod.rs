@@ -1,6 +1,8 @@
 //! Routers that share a real server which goes away, forgets everything and comes back, in real time: what they take it for,
 //! and that they forget nothing too early and nothing never.
 
+mod stuck;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,9 +26,13 @@ struct Router {
 
 impl Router {
     async fn start(server: &RedisServer, mode: Mode, name: &str, ttl: Duration) -> Self {
-        let link = Link::open(server.url().parse().unwrap(), Script::sync());
+        let sharing = Sharing { mode, ttl, budget: BUDGET, ..Sharing::new(fleet()) };
+        Self::start_at(&server.url(), name, sharing).await
+    }
+
+    async fn start_at(url: &str, name: &str, sharing: Sharing) -> Self {
+        let link = Link::open(url.parse().unwrap(), Script::sync());
         link.connected().await;
-        let sharing = Sharing { mode, ttl, budget: BUDGET, ..Sharing::new(Fleet::parse("f").unwrap()) };
         let session = Session::parse(name).unwrap();
         let store = Arc::new(RedisStore::start(sharing, link, session, Clock::suspending()));
         Self { limits: Limits::new(store.clone(), BUDGET), store }
@@ -74,6 +80,10 @@ async fn eventually(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
+fn fleet() -> Fleet {
+    Fleet::parse("f").unwrap()
+}
+
 /// A bucket, and no permits.
 fn bucket() -> Levels {
     levels(&[paced(Level::Tenant, "1000/s", 1000)])
@@ -86,7 +96,7 @@ async fn a_store_that_was_late_once_is_known_to_be_back_though_nobody_has_anythi
     router.begin(&bucket()).await;
     server.pause();
     assert!(router.admit(&bucket()).await);
-    assert!(router.store.sharing().is_away);
+    eventually("the store is away", || router.store.sharing().is_away).await;
     server.resume();
     eventually("the store is back", || !router.store.sharing().is_away).await;
 }

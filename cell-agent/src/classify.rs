@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use cofferdam_fleet::{ClassIndex, Fleet};
-use cofferdam_model::{ClassName, Hop, HopError, TenantId, headers};
+use cofferdam_model::{ClassName, HopError, HopFields, TenantId};
 use http::request::Parts;
 use tokio::time::Instant;
 
@@ -47,17 +47,18 @@ impl Classifier {
     /// Classifies a request that arrived `now`. The tenant must be there, whoever sends it. A router's class that this
     /// agent's file lacks counts for nothing, since the two may run on different revisions for a while.
     pub(crate) fn classify(&self, peer: IpAddr, head: &Parts, now: Instant) -> Result<Classified, HopError> {
-        let tenant = Hop::read_tenant(&head.headers, &self.fleet.tenant.alphabet)?;
+        let fields = HopFields::of(&head.headers);
+        let tenant = fields.tenant(&self.fleet.tenant.alphabet)?;
         let route = self.fleet.classify(&head.method, head.uri.path(), head.uri.query());
         let by_routes = Classified { tenant, class: route.class, attempt: 1, deadline: now + route.timeout };
         if !self.trusts(peer) {
             // The tenant alone makes nobody a router: a client of the cell's own says as much.
-            if head.headers.contains_key(headers::CLASS) {
+            if fields.names_class() {
                 self.routers.ignore(peer);
             }
             return Ok(by_routes);
         }
-        let Ok(hop) = Hop::read_for(tenant, &head.headers) else { return Ok(by_routes) };
+        let Ok(hop) = fields.hop_of(tenant) else { return Ok(by_routes) };
         self.routers.heard(&hop);
         Ok(Classified {
             class: self.class_named(&hop.class).unwrap_or(route.class),
@@ -80,7 +81,7 @@ mod tests {
     use std::time::Duration;
 
     use cofferdam_fleet::Trusted;
-    use cofferdam_model::{Alphabet, Digest, Revision};
+    use cofferdam_model::{Alphabet, Digest, Hop, Revision, headers};
     use http::{HeaderValue, Request};
 
     use super::*;

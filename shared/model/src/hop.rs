@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderValue};
 
 use crate::{Alphabet, ClassName, Digest, Revision, TenantError, TenantId, headers};
 
@@ -50,7 +50,7 @@ impl Hop {
 
     /// Reads the tenant alone, from a peer whose other words count for nothing.
     pub fn read_tenant(map: &HeaderMap, alphabet: &Alphabet) -> Result<TenantId, HopError> {
-        Ok(TenantId::parse(one(map, &TENANT)?.as_bytes(), alphabet)?)
+        HopFields::of(map).tenant(alphabet)
     }
 
     /// Reads the remaining time alone, which may not be there.
@@ -59,66 +59,122 @@ impl Hop {
     ///
     /// Where it is there twice, or is no number of milliseconds.
     pub fn read_remaining(map: &HeaderMap) -> Result<Option<Duration>, HopError> {
-        // It seldom is: a look at each name costs less than the hash of one.
-        if !map.keys().any(|name| *name == REMAINING_MS.0) {
-            return Ok(None);
+        let fields = HopFields::of(map);
+        match fields.remaining {
+            Said::Never => Ok(None),
+            _ => Ok(Some(fields.remaining()?)),
         }
-        Ok(Some(Duration::from_millis(number(map, &REMAINING_MS)?)))
     }
 
     /// Reads the hop's headers.
     pub fn read(map: &HeaderMap, alphabet: &Alphabet) -> Result<Self, HopError> {
-        Self::read_for(Self::read_tenant(map, alphabet)?, map)
+        let fields = HopFields::of(map);
+        fields.hop_of(fields.tenant(alphabet)?)
+    }
+}
+
+/// The fields of a head that may be a hop's, found in one look at each name: to look for each of them would cost a hash.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HopFields<'m> {
+    tenant: Said<'m>,
+    class: Said<'m>,
+    attempt: Said<'m>,
+    remaining: Said<'m>,
+    revision: Said<'m>,
+    digest: Said<'m>,
+}
+
+/// How often a field is there.
+#[derive(Debug, Clone, Copy, Default)]
+enum Said<'m> {
+    #[default]
+    Never,
+    Once(&'m HeaderValue),
+    Twice,
+}
+
+impl<'m> HopFields<'m> {
+    /// Those of `map`.
+    pub fn of(map: &'m HeaderMap) -> Self {
+        let mut fields = Self::default();
+        for (name, value) in map {
+            let Some(name) = name.as_str().strip_prefix(headers::PREFIX) else { continue };
+            let said = match name {
+                "tenant" => &mut fields.tenant,
+                "class" => &mut fields.class,
+                "attempt" => &mut fields.attempt,
+                "remaining-ms" => &mut fields.remaining,
+                "revision" => &mut fields.revision,
+                "digest" => &mut fields.digest,
+                _ => continue,
+            };
+            *said = match said {
+                Said::Never => Said::Once(value),
+                Said::Once(_) | Said::Twice => Said::Twice,
+            };
+        }
+        fields
     }
 
-    /// Reads the rest of the hop of a tenant that was read already.
+    /// Whether a class is named, whatever it is.
+    pub fn names_class(&self) -> bool {
+        !matches!(self.class, Said::Never)
+    }
+
+    /// The tenant alone, from a peer whose other words count for nothing.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not there exactly once, or is none of `alphabet`'s.
+    pub fn tenant(&self, alphabet: &Alphabet) -> Result<TenantId, HopError> {
+        Ok(TenantId::parse(self.tenant.once("cofferdam-tenant")?.as_bytes(), alphabet)?)
+    }
+
+    /// The whole hop of a tenant that was read already.
     ///
     /// # Errors
     ///
     /// Where any of the hop's other headers is not there exactly once, or cannot be used.
-    pub fn read_for(tenant: TenantId, map: &HeaderMap) -> Result<Self, HopError> {
-        let class = ClassName::parse(text(map, &CLASS)?).map_err(|_| HopError::Value(CLASS.1))?;
-        let digest = u64::from_str_radix(text(map, &DIGEST)?, 16);
-        Ok(Self {
+    pub fn hop_of(&self, tenant: TenantId) -> Result<Hop, HopError> {
+        let (class, digest) = ("cofferdam-class", "cofferdam-digest");
+        let attempt = "cofferdam-attempt";
+        Ok(Hop {
             tenant,
-            class,
-            attempt: number(map, &ATTEMPT)?.try_into().map_err(|_| HopError::Value(ATTEMPT.1))?,
-            remaining: Duration::from_millis(number(map, &REMAINING_MS)?),
-            revision: Revision(number(map, &REVISION)?),
-            digest: Digest(digest.map_err(|_| HopError::Value(DIGEST.1))?),
+            class: ClassName::parse(self.class.text(class)?).map_err(|_| HopError::Value(class))?,
+            attempt: self.attempt.number(attempt)?.try_into().map_err(|_| HopError::Value(attempt))?,
+            remaining: self.remaining()?,
+            revision: Revision(self.revision.number("cofferdam-revision")?),
+            digest: u64::from_str_radix(self.digest.text(digest)?, 16)
+                .map(Digest)
+                .map_err(|_| HopError::Value(digest))?,
         })
+    }
+
+    fn remaining(&self) -> Result<Duration, HopError> {
+        Ok(Duration::from_millis(self.remaining.number("cofferdam-remaining-ms")?))
     }
 }
 
-/// A header as it is looked up, and as errors name it: to make a name of a text costs more than to look it up.
-type Field = (HeaderName, &'static str);
+impl<'m> Said<'m> {
+    fn once(self, name: &'static str) -> Result<&'m HeaderValue, HopError> {
+        match self {
+            Self::Once(value) => Ok(value),
+            Self::Never | Self::Twice => Err(HopError::Once(name)),
+        }
+    }
 
-static TENANT: Field = (headers::TENANT, "cofferdam-tenant");
-static CLASS: Field = (headers::CLASS, "cofferdam-class");
-static ATTEMPT: Field = (headers::ATTEMPT, "cofferdam-attempt");
-static REMAINING_MS: Field = (headers::REMAINING_MS, "cofferdam-remaining-ms");
-static REVISION: Field = (headers::REVISION, "cofferdam-revision");
-static DIGEST: Field = (headers::DIGEST, "cofferdam-digest");
+    fn text(self, name: &'static str) -> Result<&'m str, HopError> {
+        self.once(name)?.to_str().map_err(|_| HopError::Value(name))
+    }
+
+    fn number(self, name: &'static str) -> Result<u64, HopError> {
+        self.text(name)?.parse().map_err(|_| HopError::Value(name))
+    }
+}
 
 /// Every word of a hop is plain ASCII by its own parser.
 fn value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
-}
-
-fn one<'a>(map: &'a HeaderMap, field: &Field) -> Result<&'a HeaderValue, HopError> {
-    let mut values = map.get_all(&field.0).iter();
-    match (values.next(), values.next()) {
-        (Some(value), None) => Ok(value),
-        _ => Err(HopError::Once(field.1)),
-    }
-}
-
-fn text<'a>(map: &'a HeaderMap, field: &Field) -> Result<&'a str, HopError> {
-    one(map, field)?.to_str().map_err(|_| HopError::Value(field.1))
-}
-
-fn number(map: &HeaderMap, field: &Field) -> Result<u64, HopError> {
-    text(map, field)?.parse().map_err(|_| HopError::Value(field.1))
 }
 
 #[cfg(test)]

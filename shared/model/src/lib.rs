@@ -17,7 +17,7 @@ mod weight;
 pub use cell::{CellId, CellIndex, NameError, Shard, ZoneId};
 pub use class::{ClassName, PlanName};
 pub use failure::{OnStoreFailure, OnStoreFailureError};
-pub use hop::{Hop, HopError};
+pub use hop::{Hop, HopError, HopFields};
 pub use rate::{Count, Rate, RateError};
 pub use refusal::{CellReason, Level, Limited};
 pub use saturation::{ClassSaturation, Report, ReportError, Saturation};

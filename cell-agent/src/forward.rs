@@ -76,11 +76,11 @@ pub(crate) struct Ask<'a> {
     pub(crate) deadline: Instant,
 }
 
-/// Makes a request's fields fit for the backend, but for the internal ones, which the head withholds, and answers with the
-/// lines that this agent adds to them. What a client nominates away or forges is gone before.
+/// Makes a request's fields fit for the backend, but for those that the head withholds, and answers with the lines that this
+/// agent adds to them. What a client nominates away or forges is gone before.
 pub(crate) fn prepare(map: &mut HeaderMap, request: &Classified, relay: &Relay<'_>) -> FieldLines {
     let takes_trailers = fields::strip_hop_by_hop(map);
-    // A router says six of them: they are passed over as the head is written.
+    // A router says a dozen of what is withheld: they are passed over as the head is written.
     fields::strip_announced(map, headers::is_internal);
     trace::settle(map);
     let mut lines = FieldLines::with_capacity(ROOM);

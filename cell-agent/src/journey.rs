@@ -13,6 +13,7 @@ use std::sync::Arc;
 use cofferdam_bulkhead::{Compartments, Place};
 use cofferdam_model::headers;
 use cofferdam_proxy::census::{Census, Counted};
+use cofferdam_proxy::fields;
 use cofferdam_proxy::grpc::{self, Call};
 use cofferdam_proxy::guard::Guarded;
 use cofferdam_proxy::payload::Payload;
@@ -215,7 +216,7 @@ impl Journey {
             method: &head.method,
             target: &target,
             fields: &head.headers,
-            withheld: headers::is_internal,
+            withheld: |name| headers::is_internal(name) || fields::is_said_anew(name),
             lines: &lines,
             upgrade,
         };

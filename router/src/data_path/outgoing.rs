@@ -38,7 +38,8 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Takes hop-by-hop and internal fields away first, so that nothing of ours can be nominated away or forged.
+    /// Takes hop-by-hop fields away first, so that nothing of ours can be nominated away. Internal ones, and those that are said
+    /// anew, are passed over as the head is written, so that nothing of ours can be forged.
     pub(super) fn new(
         head: Parts,
         call: Call,
@@ -53,7 +54,7 @@ impl Outgoing {
         let is_trusted = identify::is_trusted(snapshot, peer);
         let patience = patience(&map, identified, is_trusted)?;
         let takes_trailers = fields::strip_hop_by_hop(&mut map);
-        fields::strip_where(&mut map, headers::is_internal);
+        fields::strip_announced(&mut map, headers::is_internal);
         identify::strip_untrusted(snapshot, peer, &mut map);
         trace::settle(&mut map);
         let mut lines = FieldLines::with_capacity(ROOM);
@@ -61,7 +62,7 @@ impl Outgoing {
             fields::take_trailers(&mut lines);
         }
         fields::say_forwarded(&mut map, &mut lines, peer, is_trusted);
-        snapshot.via.add_line(&mut map, &mut lines, head.version);
+        snapshot.via.add_line(&map, &mut lines, head.version);
         lines.extend(&snapshot.hops[identified.route.class.get()]);
         lines.push_text(&headers::TENANT, identified.tenant.as_bytes());
         let target = head.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
@@ -84,7 +85,7 @@ impl Outgoing {
             method: &self.method,
             target: &self.target,
             fields: &self.fields,
-            withheld: |_| false,
+            withheld: |name| headers::is_internal(name) || fields::is_said_anew(name),
             lines: &self.lines,
             upgrade: self.upgrade,
         }
@@ -145,7 +146,7 @@ mod tests {
             Outgoing::new(forged.into_parts().0, Call::Plain, &identified, &snapshot, peer).unwrap();
         for attempt in [1, 2] {
             let head = outgoing.attempt(attempt, Duration::from_micros(1_234_567));
-            assert!(!head.fields.contains_key(&headers::ATTEMPT));
+            assert!((head.withheld)(&headers::ATTEMPT));
             let hop = Hop::read(&read(head.lines), &snapshot.fleet.tenant.alphabet).unwrap();
             let expected = Hop {
                 tenant,

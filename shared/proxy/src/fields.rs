@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use http::header::{self, CONNECTION, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER};
+use http::header::{self, CONNECTION, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, VIA};
 
 use crate::lines::{FieldLines, LineValue};
 
@@ -98,20 +98,59 @@ pub fn strip_announced(fields: &mut HeaderMap, internal: impl Fn(&HeaderName) ->
     }
 }
 
-/// Says where a request came from: X-Forwarded-For, -Proto, -Host and Forwarded, as lines where `fields` has nothing of
-/// the kind. What the peer said about earlier hops is kept where the peer is `trusted`, and replaced where it is not.
+/// Which fields a request has that say where it came from.
+#[derive(Default)]
+struct Earlier<'m> {
+    host: Option<&'m HeaderValue>,
+    addresses: bool,
+    forwarded: bool,
+    proto: bool,
+    asked_host: bool,
+}
+
+impl<'m> Earlier<'m> {
+    /// One look at each name, since looking for each of them costs a hash.
+    fn read(fields: &'m HeaderMap) -> Self {
+        let mut earlier = Self::default();
+        for (name, value) in fields {
+            match name.as_str() {
+                "host" => earlier.host = Some(value),
+                "x-forwarded-for" => earlier.addresses = true,
+                "forwarded" => earlier.forwarded = true,
+                "x-forwarded-proto" => earlier.proto = true,
+                "x-forwarded-host" => earlier.asked_host = true,
+                _ => {}
+            }
+        }
+        earlier
+    }
+}
+
+/// Says where a request came from: X-Forwarded-For, -Proto, -Host and Forwarded. What the peer said about earlier hops is kept
+/// where the peer is `trusted`: in the lines of the lists, which stand for what `fields` has of them (see [`is_said_anew`]), and
+/// else in `fields`.
 pub fn say_forwarded(fields: &mut HeaderMap, lines: &mut FieldLines, peer: IpAddr, trusted: bool) {
-    let is_said = fields.keys().any(is_forwarding);
-    if is_said && !trusted {
-        remove_where(fields, is_forwarding);
+    let mut earlier = Earlier::read(fields);
+    if !trusted && (earlier.proto || earlier.asked_host) {
+        remove_where(fields, |name| *name == X_FORWARDED_PROTO || *name == X_FORWARDED_HOST);
+        earlier = Earlier::read(fields);
     }
-    if is_said && trusted {
-        return add_forwarded(fields, lines, peer);
+    lines.push_with(&X_FORWARDED_FOR, |value| {
+        if trusted && earlier.addresses {
+            before(value, fields, &X_FORWARDED_FOR);
+        }
+        value.address(peer);
+    });
+    lines.push_with(&FORWARDED, |value| {
+        if trusted && earlier.forwarded {
+            before(value, fields, &FORWARDED);
+        }
+        forwarded(value, peer);
+    });
+    if !earlier.proto {
+        lines.push_with(&X_FORWARDED_PROTO, |value| value.constant("http"));
     }
-    lines.push_with(&X_FORWARDED_FOR, |value| value.address(peer));
-    lines.push_with(&FORWARDED, |value| forwarded(value, peer));
-    lines.push_text(&X_FORWARDED_PROTO, "http");
-    if let Some(host) = fields.get(HOST) {
+    if let Some(host) = earlier.host.filter(|_| !earlier.asked_host) {
         lines.push(&X_FORWARDED_HOST, host);
     }
 }
@@ -121,44 +160,27 @@ pub(crate) fn is_forwarding(name: &HeaderName) -> bool {
     matches!(name.as_str(), "x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host" | "forwarded")
 }
 
+/// Whether a field is a list that this hop says anew, in a line: then what the map has of it stays here.
+pub fn is_said_anew(name: &HeaderName) -> bool {
+    *name == VIA || *name == FORWARDED || *name == X_FORWARDED_FOR
+}
+
 /// The entry of this hop in Forwarded.
 fn forwarded(value: &mut LineValue<'_>, peer: IpAddr) {
     let (before, after) = if peer.is_ipv6() { ("for=\"[", "]\"") } else { ("for=", "") };
-    value.text(before);
+    value.constant(before);
     value.address(peer);
-    value.text(after);
-    value.text(";proto=http");
+    value.constant(after);
+    value.constant(";proto=http");
 }
 
-/// Adds this hop to what earlier ones said: in the map where a list has begun, else as a line.
-fn add_forwarded(fields: &mut HeaderMap, lines: &mut FieldLines, peer: IpAddr) {
-    add_to_list(fields, lines, &X_FORWARDED_FOR, |value| value.address(peer));
-    add_to_list(fields, lines, &FORWARDED, |value| forwarded(value, peer));
-    if !fields.contains_key(X_FORWARDED_PROTO) {
-        lines.push_text(&X_FORWARDED_PROTO, "http");
+/// Writes what `fields` has of a list field, from all of its lines, before an entry of this hop's.
+pub(crate) fn before(value: &mut LineValue<'_>, fields: &HeaderMap, list: &HeaderName) {
+    // An empty one would leave an empty element, which no sender makes (RFC 9110 section 5.6.1.1).
+    for earlier in fields.get_all(list).iter().filter(|earlier| !earlier.is_empty()) {
+        value.bytes(earlier);
+        value.constant(", ");
     }
-    if !fields.contains_key(X_FORWARDED_HOST)
-        && let Some(host) = fields.get(HOST)
-    {
-        lines.push(&X_FORWARDED_HOST, host);
-    }
-}
-
-/// Adds an entry to a list field that goes out as one line: what the map has of it moves there.
-fn add_to_list(
-    fields: &mut HeaderMap,
-    lines: &mut FieldLines,
-    name: &HeaderName,
-    entry: impl FnOnce(&mut LineValue<'_>),
-) {
-    lines.push_with(name, |value| {
-        for earlier in fields.get_all(name).iter().filter(|earlier| !earlier.is_empty()) {
-            value.bytes(earlier);
-            value.text(", ");
-        }
-        entry(value);
-    });
-    fields.remove(name);
 }
 
 /// Appends `entry` to a list field, joined into one line.
@@ -168,7 +190,7 @@ pub(crate) fn append(fields: &mut HeaderMap, name: HeaderName, entry: HeaderValu
         return;
     }
     let mut line = Vec::new();
-    // An empty one would leave an empty element, which no sender makes (RFC 9110 section 5.6.1.1).
+    // An empty one is left out here as well.
     for value in fields.get_all(&name).iter().filter(|value| !value.is_empty()) {
         line.extend_from_slice(value.as_bytes());
         line.extend_from_slice(b", ");
@@ -242,18 +264,31 @@ mod tests {
     fn an_untrusted_peer_cannot_forge_where_a_request_came_from() {
         let forged = [("host", "a.example"), ("x-forwarded-for", "6.6.6.6"), ("forwarded", "for=6.6.6.6")];
         let peer = IpAddr::from([10, 0, 0, 7]);
-        let (mut fields, mut lines) = (map(&forged), FieldLines::default());
-        say_forwarded(&mut fields, &mut lines, peer, false);
-        assert_eq!(fields, map(&[("host", "a.example")]));
-        let said = "x-forwarded-for: 10.0.0.7\r\nforwarded: for=10.0.0.7;proto=http\r\nx-forwarded-proto: http\r\n\
+        let said = |mut fields: HeaderMap, trusted| {
+            let mut lines = FieldLines::default();
+            say_forwarded(&mut fields, &mut lines, peer, trusted);
+            remove_where(&mut fields, is_said_anew);
+            (String::from_utf8(lines.as_bytes().to_vec()).unwrap(), fields)
+        };
+        let ours = "x-forwarded-for: 10.0.0.7\r\nforwarded: for=10.0.0.7;proto=http\r\nx-forwarded-proto: http\r\n\
                     x-forwarded-host: a.example\r\n";
-        assert_eq!(std::str::from_utf8(lines.as_bytes()), Ok(said));
-        let (mut fields, mut lines) = (map(&forged), FieldLines::default());
-        say_forwarded(&mut fields, &mut lines, peer, true);
-        assert_eq!(fields, map(&[("host", "a.example")]));
-        let said = said
+        assert_eq!(said(map(&forged), false), (ours.to_owned(), map(&forged[..1])));
+        let theirs = ours
             .replace("for: 10.0.0.7", "for: 6.6.6.6, 10.0.0.7")
             .replace("for=10.0.0.7", "for=6.6.6.6, for=10.0.0.7");
-        assert_eq!(std::str::from_utf8(lines.as_bytes()), Ok(said.as_str()));
+        assert_eq!(said(map(&forged), true), (theirs.clone(), map(&forged[..1])));
+        let more = [
+            ("x-forwarded-for", ""),
+            ("x-forwarded-for", "7.7.7.7"),
+            ("x-forwarded-proto", "https"),
+            ("x-forwarded-host", "b.example"),
+        ];
+        let more = map(&[&forged[..], &more].concat());
+        assert_eq!(said(more.clone(), false), (ours.to_owned(), map(&forged[..1])));
+        let (lines, kept) = said(more, true);
+        let theirs = theirs.replace("6.6.6.6, 10", "6.6.6.6, 7.7.7.7, 10");
+        assert_eq!(Some(lines.as_str()), theirs.find("x-forwarded-proto").map(|end| &theirs[..end]));
+        let kept_as_said = [forged[0], ("x-forwarded-proto", "https"), ("x-forwarded-host", "b.example")];
+        assert_eq!(kept, map(&kept_as_said));
     }
 }

@@ -102,6 +102,15 @@ impl LineValue<'_> {
         }
     }
 
+    /// Adds text of ours, which is known not to break out of the line.
+    pub(crate) fn constant(&mut self, text: &'static str) {
+        debug_assert!(
+            text.bytes().all(|byte| byte >= b' ' && byte != 0x7f),
+            "{text:?} breaks out of its line"
+        );
+        self.0.put_slice(text.as_bytes());
+    }
+
     /// Adds another field's value.
     pub fn bytes(&mut self, value: &HeaderValue) {
         self.0.put_slice(value.as_bytes());

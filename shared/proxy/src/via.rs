@@ -3,7 +3,7 @@
 use http::Version;
 use http::header::{HeaderMap, HeaderValue, InvalidHeaderValue, VIA};
 
-use crate::fields::{append, entries};
+use crate::fields::{append, before, entries};
 use crate::lines::FieldLines;
 
 /// The pseudonym by which this process knows itself in Via.
@@ -38,13 +38,12 @@ impl Via {
         append(fields, VIA, self.entry(version));
     }
 
-    /// Adds this hop to a request: as a line, or in `fields` where other hops are named already.
-    pub fn add_line(&self, fields: &mut HeaderMap, lines: &mut FieldLines, version: Version) {
-        if fields.contains_key(VIA) {
-            self.add(fields, version);
-        } else {
-            lines.push(&VIA, &self.entry(version));
-        }
+    /// Adds this hop to a request, as a line that stands for whatever `fields` has of the kind.
+    pub fn add_line(&self, fields: &HeaderMap, lines: &mut FieldLines, version: Version) {
+        lines.push_with(&VIA, |value| {
+            before(value, fields, &VIA);
+            value.bytes(&self.entry(version));
+        });
     }
 
     fn entry(&self, version: Version) -> HeaderValue {
@@ -83,9 +82,17 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_a_via_gets_a_line() {
-        let (mut fields, mut lines) = (HeaderMap::new(), FieldLines::default());
-        Via::new("here").unwrap().add_line(&mut fields, &mut lines, Version::HTTP_10);
-        assert_eq!((lines.as_bytes(), fields.len()), (&b"via: 1.0 here\r\n"[..], 0));
+    fn a_request_goes_on_with_one_line_that_ends_in_this_hop() {
+        let written = |fields: &HeaderMap| {
+            let mut lines = FieldLines::default();
+            Via::new("here").unwrap().add_line(fields, &mut lines, Version::HTTP_10);
+            String::from_utf8(lines.as_bytes().to_vec()).unwrap()
+        };
+        let mut fields = HeaderMap::new();
+        assert_eq!(written(&fields), "via: 1.0 here\r\n");
+        for earlier in ["1.1 a, 2 b", "", "1.1 c"] {
+            fields.append(VIA, HeaderValue::from_static(earlier));
+        }
+        assert_eq!(written(&fields), "via: 1.1 a, 2 b, 1.1 c, 1.0 here\r\n");
     }
 }

@@ -65,48 +65,51 @@ struct Said<'a> {
     backend_lost: bool,
 }
 
-/// Tries the cells until one answers, or the rule says that nothing is left to try.
-pub(super) async fn forward<'v>(
+/// Tries the cells until one answers, or the rule says that nothing is left to try. No `async fn`: that would keep what was
+/// chosen twice.
+pub(super) fn forward<'v>(
     chosen: Chosen<'v>,
     outgoing: &mut Outgoing,
     exchange: &Exchange<'_>,
-) -> Forwarded<'v> {
+) -> impl Future<Output = Forwarded<'v>> + Send {
     let Chosen { admitted, mut candidates } = chosen;
-    let mut n_attempts: u8 = 0;
-    let (mut reached, mut refused, mut refreshed, mut retried) = (false, None, false, false);
-    let mut next = None;
-    let rejection = loop {
-        let now = Instant::now();
-        let Some(cell) = next.take().or_else(|| candidates.next(now)) else {
-            break no_cell_left(reached, refused);
-        };
-        n_attempts = n_attempts.saturating_add(1);
-        let remaining = admitted.deadline.saturating_duration_since(now);
-        if remaining.is_zero() {
-            // A timeout polls what it bounds first: what is too late already would still be sent.
-            break rejection(&Failed { fault: Fault::Deadline, retry_after: None });
-        }
-        let head = outgoing.attempt(n_attempts, remaining);
-        let failed = match exchange.attempt(cell, refreshed, head, admitted.deadline).await {
-            Ok(answer) => return Forwarded { admitted, reached: true, answer: Ok(answer) },
-            Err(failed) => failed,
-        };
-        reached |= failed.fault.reached();
-        if matches!(failed.fault, Fault::Refused(_)) {
-            refused = Some(failed.retry_after);
-        }
-        let idempotent = outgoing.method.is_idempotent();
-        let facts = Facts { idempotent, replayable: exchange.body.replayable(), retried, refreshed };
-        match next_step(failed.fault, facts) {
-            Step::Answer => break rejection(&failed),
-            Step::SameCell => (next, refreshed) = (Some(cell), true),
-            step => {
-                retried |= step == Step::Retry;
-                refreshed = false;
+    async move {
+        let mut n_attempts: u8 = 0;
+        let (mut reached, mut refused, mut refreshed, mut retried) = (false, None, false, false);
+        let mut next = None;
+        let rejection = loop {
+            let now = Instant::now();
+            let Some(cell) = next.take().or_else(|| candidates.next(now)) else {
+                break no_cell_left(reached, refused);
+            };
+            n_attempts = n_attempts.saturating_add(1);
+            let remaining = admitted.deadline.saturating_duration_since(now);
+            if remaining.is_zero() {
+                // A timeout polls what it bounds first: what is too late already would still be sent.
+                break rejection(&Failed { fault: Fault::Deadline, retry_after: None });
             }
-        }
-    };
-    Forwarded { admitted, reached, answer: Err(rejection) }
+            let head = outgoing.attempt(n_attempts, remaining);
+            let failed = match exchange.attempt(cell, refreshed, head, admitted.deadline).await {
+                Ok(answer) => return Forwarded { admitted, reached: true, answer: Ok(answer) },
+                Err(failed) => failed,
+            };
+            reached |= failed.fault.reached();
+            if matches!(failed.fault, Fault::Refused(_)) {
+                refused = Some(failed.retry_after);
+            }
+            let idempotent = outgoing.method.is_idempotent();
+            let facts = Facts { idempotent, replayable: exchange.body.replayable(), retried, refreshed };
+            match next_step(failed.fault, facts) {
+                Step::Answer => break rejection(&failed),
+                Step::SameCell => (next, refreshed) = (Some(cell), true),
+                step => {
+                    retried |= step == Step::Retry;
+                    refreshed = false;
+                }
+            }
+        };
+        Forwarded { admitted, reached, answer: Err(rejection) }
+    }
 }
 
 /// Every cell of the shard was tried: what the attempts say together.

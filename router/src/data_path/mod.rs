@@ -36,6 +36,7 @@ use cofferdam_proxy::serve;
 use cofferdam_proxy::target::{self, Target, TargetError};
 use cofferdam_proxy::trailers::Withheld;
 use cofferdam_proxy::upgrade;
+use futures_util::FutureExt;
 use http::header::ALLOW;
 use http::request::Parts;
 use http::{Request, Response};
@@ -90,15 +91,10 @@ impl DataPath {
     }
 
     /// The journey.
-    async fn journey(
-        &self,
-        view: &Arc<View>,
-        peer: SocketAddr,
-        request: Request<Incoming>,
-        span: &Span,
-    ) -> Response<Reply> {
+    async fn journey(&self, peer: SocketAddr, request: Request<Incoming>, span: Span) -> Response<Reply> {
+        let view = &self.view.current();
         let Traveller { closing, call, body, identified, mut outgoing } =
-            match self.set_out(view, peer, request, span) {
+            match self.set_out(view, peer, request, &span) {
                 Ok(traveller) => traveller,
                 Err(answer) => return *answer,
             };
@@ -168,22 +164,6 @@ impl DataPath {
         }
     }
 
-    /// The journey, in a span of its own.
-    async fn shown(
-        &self,
-        view: &Arc<View>,
-        peer: SocketAddr,
-        request: Request<Incoming>,
-        span: Span,
-    ) -> Response<Reply> {
-        let journey = async {
-            let response = self.journey(view, peer, request, &span).await;
-            tracing::debug!(status = response.status().as_u16(), "request answered");
-            response
-        };
-        journey.instrument(span.clone()).await
-    }
-
     fn outgoing(
         &self,
         head: Parts,
@@ -207,17 +187,21 @@ impl DataPath {
 impl serve::Service for DataPath {
     type Body = Reply;
 
-    async fn call(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<Reply> {
-        let view = self.view.current();
+    /// No `async fn`: that would keep the request twice, and move the journey about.
+    fn call(
+        &self,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<Reply>> + Send {
         let span = tracing::debug_span!(
             "request", %peer, method = %request.method(), path = request.uri().path(),
             tenant = Empty, class = Empty, cell = Empty,
         );
-        if span.is_disabled() {
-            return self.journey(&view, peer, request, &span).await;
-        }
-        // Whoever looks closely pays for it: in here, it would have room in every request.
-        Box::pin(self.shown(&view, peer, request, span)).await
+        let journey = self.journey(peer, request, span.clone());
+        let shown = |response: &Response<Reply>| {
+            tracing::debug!(status = response.status().as_u16(), "request answered");
+        };
+        journey.inspect(shown).instrument(span)
     }
 
     /// Whoever is trusted with what it says of earlier hops stands for many clients.

@@ -8,30 +8,27 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
-use pin_project_lite::pin_project;
 
 use crate::grpc;
 use crate::service::Service;
 
-pin_project! {
-    /// A call of a service, whose panic is answered. It is not polled again then.
-    struct Caught<'s, S, F> {
-        #[pin]
-        call: F,
-        service: &'s S,
-        is_grpc: bool,
-    }
+/// A call of a service, whose panic is answered. It is not polled again then.
+struct Caught<'s, S, F> {
+    // In a box for as long as it is needed: an idle connection has no room for it, and who hands it on moves a pointer.
+    call: Pin<Box<F>>,
+    service: &'s S,
+    is_grpc: bool,
 }
 
 impl<S: Service, F: Future<Output = Response<S::Body>>> Future for Caught<'_, S, F> {
     type Output = Response<S::Body>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        match catch_unwind(AssertUnwindSafe(|| this.call.poll(cx))) {
+        let this = self.get_mut();
+        match catch_unwind(AssertUnwindSafe(|| this.call.as_mut().poll(cx))) {
             Ok(polled) => polled,
             Err(panic) => {
-                let answer = this.service.panicked(*this.is_grpc);
+                let answer = this.service.panicked(this.is_grpc);
                 Poll::Ready(answer.unwrap_or_else(|| resume_unwind(panic)))
             }
         }
@@ -46,5 +43,5 @@ pub(crate) fn answer<S: Service>(
     request: Request<Incoming>,
 ) -> impl Future<Output = Response<S::Body>> + Send {
     let is_grpc = grpc::is_called_by(&request);
-    Caught { call: service.call(peer, request), service, is_grpc }
+    Caught { call: Box::pin(service.call(peer, request)), service, is_grpc }
 }

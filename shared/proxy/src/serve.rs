@@ -187,8 +187,7 @@ async fn converse<S: Service + Clone>(
     let answer = service_fn(|request: Request<Incoming>| {
         let answering = turn.answering(!request.body().is_end_stream());
         let answer = caught::answer(service, peer, request);
-        // In a box for as long as it is needed: an idle connection has no room for it.
-        Box::pin(answer.map(|response| Ok::<_, Infallible>(on_its_way(response, answering))))
+        answer.map(|response| Ok::<_, Infallible>(on_its_way(response, answering)))
     });
     let stream = TokioIo::new(with_clocks(stream, limits, turn));
     let mut connection = builder(limits).serve_connection(stream, answer);

@@ -164,7 +164,11 @@ impl Applier<'_> {
         self.total.set(reply.total);
         let room = u64::from(limit).saturating_sub(reply.others);
         // Both are at most the limit, or what was held, which are numbers of 32 bits.
-        let cap = u32::try_from(reply.total.min(room)).unwrap_or(limit);
+        let mut cap = u32::try_from(reply.total.min(room)).unwrap_or(limit);
+        if self.learning {
+            // A loan that ended since this was sent may be somebody else's, of whom the store does not know yet.
+            cap = cap.min(self.subject.permits.worth(self.now_us));
+        }
         self.subject.permits.renew(cap, self.terms.ends_us(self.sent_us));
         if part.alone.is_none() && reply.total > before {
             self.subject.permit_ledger.lock().grant(self.now_us);
@@ -250,5 +254,35 @@ fn wait_of(room: Room) -> Option<Wait> {
         Room::Now => None,
         Room::In(wait) => Some(Wait::Until(wait)),
         Room::Never => Some(Wait::Never),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cofferdam_model::{Alphabet, TenantId};
+
+    use super::super::op::Session;
+    use super::super::queue::queue;
+    use super::super::terms::{DEFAULT_TTL, Mode};
+    use super::*;
+    use crate::ManualClock;
+
+    #[test]
+    fn an_answer_of_a_store_that_learns_restores_no_loan_that_had_ended() {
+        for (ends_in_us, cap) in [(1, 6), (0, 0)] {
+            let (clock, (calls, _queued)) = (ManualClock::at(10_000_000), queue());
+            let (session, now_us) = (Session::parse("sessiona").unwrap(), clock.now_us());
+            let terms = Terms::new(session, DEFAULT_TTL, crate::DEFAULT_BUDGET, Mode::Lease, 3, clock.into());
+            let id = TenantId::parse(b"acme", &Alphabet::default()).unwrap();
+            let subject = Subject::new(Some(id), calls);
+            subject.permits.renew(6, now_us + ends_in_us);
+            let of = Of::Permits { limit: 6, held: Some(6) };
+            let parts = vec![Part { alone: None, want: 1, shadow: false, of }];
+            let exchange =
+                Exchange { subject: Arc::clone(&subject), sent_us: now_us - 1_000, parts, wants: Vec::new() };
+            let reply = PermitsReply { stale: false, total: 6, others: 0, n_live: 1 };
+            apply(exchange, &terms, true, &[Reply::Permits(reply)]);
+            assert_eq!(subject.permits.worth(now_us), cap);
+        }
     }
 }

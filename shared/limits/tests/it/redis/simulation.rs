@@ -139,6 +139,24 @@ fn a_share_begun_after_every_loan_had_ended_comes_on_top_of_the_limit() {
     hold(&mut Held { ttl: TTL, ..Held::start() }, &events).unwrap();
 }
 
+/// A call that was sent before its router's loan ended names what others may have been granted since.
+#[test]
+fn an_answer_of_a_server_that_learns_restores_no_loan_that_had_ended() {
+    use Event::{Pass, RoundTrip, Send, Start, Wipe};
+    let events = [
+        RoundTrip { router: 0, want: 6 },
+        Pass(600_000),
+        Send { router: 0, want: 1 },
+        Pass(1_400_000),
+        RoundTrip { router: 2, want: 5 },
+        Start { router: 2, n: 5 },
+        Wipe,
+        RoundTrip { router: 0, want: 1 },
+        Start { router: 0, n: 7 },
+    ];
+    hold(&mut Held { ttl: TTL, ..Held::start() }, &events).unwrap();
+}
+
 /// The first answer after the server had learned does not know of the shares that others use yet.
 #[test]
 fn a_cap_that_leaves_others_shares_out_holds_until_the_next_answer() {

@@ -81,12 +81,14 @@ impl Router for Holder {
             return;
         }
         self.deadline = deadline;
-        self.cap = cap_of(reply, terms.limit).try_into().unwrap();
+        let cap = cap_of(reply, terms.limit).try_into().unwrap();
         if heard.learning {
-            // Nothing is granted: until the server knows everybody again, each may use its share.
-            self.cap = self.cap.max(terms.limit / N_ROUTERS as u32);
+            // Nothing is granted, and nothing restored that had ended meanwhile: until the server knows everybody again, each
+            // may use its share.
+            self.cap = self.cap.min(cap).max(terms.limit / N_ROUTERS as u32);
             return;
         }
+        self.cap = cap;
         self.known_at = Some(heard.executed);
         if reply.total + reply.others <= terms.limit.into() {
             self.by_right = self.in_use();

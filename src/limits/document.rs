@@ -2,12 +2,11 @@
 //! was written. It knows no plan and no route.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 
 use anyhow::{Context, bail, ensure};
+use cofferdam_fleet::Value;
 use http::Method;
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{DuplicateKeyPolicy, Location, MergeKeyPolicy, Spanned};
 
 const LIMIT: &str = "x-ratelimit-limit";
@@ -44,14 +43,6 @@ pub(super) struct Limits {
     pub(super) burst: u64,
 }
 
-/// As much of a value as has to be known.
-enum Value {
-    Text(String),
-    Other,
-    List(Vec<Spanned<Value>>),
-    Map(Vec<(Spanned<String>, Spanned<Value>)>),
-}
-
 impl<'t> Document<'t> {
     pub(super) fn read(text: &'t str) -> anyhow::Result<Self> {
         let options = serde_saphyr::options! {
@@ -82,12 +73,12 @@ impl<'t> Document<'t> {
     }
 
     fn operations(&self) -> anyhow::Result<Vec<Operation<'_>>> {
-        let paths = self.root.value.get("paths").context("the document has no `paths`")?;
+        let paths = get(&self.root.value, "paths").context("the document has no `paths`")?;
         let base = self.base();
         let mut operations = Vec::new();
-        for (template, item) in paths.value.entries().iter().filter(|(key, _)| key.value.starts_with('/')) {
+        for (template, item) in entries(&paths.value).iter().filter(|(key, _)| key.value.starts_with('/')) {
             for (name, method) in &METHODS {
-                let Some(place) = item.value.get(name) else { continue };
+                let Some(place) = get(&item.value, name) else { continue };
                 let path = format!("{base}{}", template.value);
                 operations.push(Operation { method: method.clone(), path, place });
             }
@@ -97,9 +88,9 @@ impl<'t> Document<'t> {
 
     /// The path of the first server, without the slash at its end.
     fn base(&self) -> &str {
-        let server = match self.root.value.get("servers").map(|servers| &servers.value) {
-            Some(Value::List(servers)) => servers.first().and_then(|server| server.value.get("url")),
-            _ => self.root.value.get("basePath"),
+        let server = match get(&self.root.value, "servers").map(|servers| &servers.value) {
+            Some(Value::List(servers)) => servers.first().and_then(|server| get(&server.value, "url")),
+            _ => get(&self.root.value, "basePath"),
         };
         let Some(Spanned { value: Value::Text(url), .. }) = server else { return "" };
         let path = match url.split_once("://") {
@@ -177,73 +168,15 @@ impl<'t> Document<'t> {
     }
 }
 
-impl Value {
-    fn entries(&self) -> &[(Spanned<String>, Spanned<Value>)] {
-        match self {
-            Self::Map(entries) => entries,
-            _ => &[],
-        }
-    }
-
-    fn get(&self, name: &str) -> Option<&Spanned<Value>> {
-        self.entries().iter().find(|(key, _)| key.value == name).map(|(_, value)| value)
+fn entries(value: &Value) -> &[(Spanned<String>, Spanned<Value>)] {
+    match value {
+        Value::Map(entries) => entries,
+        _ => &[],
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ValueVisitor)
-    }
-}
-
-struct ValueVisitor;
-
-impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a scalar, a list or a map")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::Text(text.to_owned()))
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Value, E> {
-        Ok(Value::Other)
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<Value, E> {
-        Ok(Value::Other)
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<Value, E> {
-        Ok(Value::Other)
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<Value, E> {
-        Ok(Value::Other)
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Other)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
-            list.push(item);
-        }
-        Ok(Value::List(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut map = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            map.push(entry);
-        }
-        Ok(Value::Map(map))
-    }
+fn get<'v>(value: &'v Value, name: &str) -> Option<&'v Spanned<Value>> {
+    entries(value).iter().find(|(key, _)| key.value == name).map(|(_, value)| value)
 }
 
 #[cfg(test)]

@@ -46,3 +46,4 @@ pub use shape::Shape;
 pub use sources::{HostPattern, PathPattern, Source, SourceKind};
 pub use tenant::TenantRules;
 pub use trusted::{NetworkError, Trusted};
+pub use written::Value;

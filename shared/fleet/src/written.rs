@@ -1,4 +1,4 @@
-//! The fleet file as written: a tree of values, each with its place. It knows YAML, and no word of the file.
+//! YAML as written: a tree of values, each with its place. It knows no word of the fleet file.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use serde_saphyr::{
 
 use crate::Problem;
 
-/// A value as written.
+/// A value as written: of a fleet file, or of any other YAML.
 #[derive(Debug)]
-pub(crate) enum Value {
+pub enum Value {
     /// Text that YAML takes for text.
     Text(String),
     /// A number or a truth value. Which one is for the reader of the key to say, so its spelling is looked up in the

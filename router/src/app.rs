@@ -22,7 +22,7 @@ use crate::admin::{self, Admin};
 use crate::cells::{Directory, probe_for_ever};
 use crate::data_path::{self, DataPath};
 use crate::limits_metrics::LimitsMetrics;
-use crate::overrides::Overrides;
+use crate::overrides::{Overrides, OverridesCollector};
 use crate::settings::Settings;
 use crate::shared_limits::{RouterLimits, SharingError};
 use crate::sharing_metrics::SharingCollector;
@@ -92,6 +92,7 @@ impl Router {
             Census::register(&mut registry, "cofferdam_router", settings.max_connections_per_address);
         registry.register_collector(Box::new(directory.clone()));
         registry.register_collector(Box::new(LimitsMetrics::new(limits.clone())));
+        registry.register_collector(Box::new(OverridesCollector::new(Arc::clone(&overrides))));
         if let Some(store) = &shared {
             registry.register_collector(Box::new(SharingCollector::new(Arc::clone(store))));
         }

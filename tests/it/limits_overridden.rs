@@ -240,6 +240,33 @@ async fn who_is_cut_off_keeps_overrides_and_a_store_that_forgot_them_is_told_aga
 }
 
 #[tokio::test]
+async fn metrics_say_how_many_overrides_bind_and_how_fresh_they_are() {
+    let mut server = RedisServer::start();
+    let (_cell, router) = start(Some(&server)).await;
+    eventually("a store", async || {
+        (admin(&router, "PUT", "acme", r#"{"burst": 2, "for": "1h"}"#).await.status() == 200).then_some(())
+    })
+    .await;
+    // From a later version, say, that knows other words.
+    let fleet = cofferdam_limits::redis::Fleet::parse("test").unwrap();
+    let link = cofferdam_limits::redis::link::Link::open(server.url().parse().unwrap(), Script::sync());
+    link.connected().await;
+    let book = OverrideBook::new(link, &fleet, "limits");
+    let until_ms = u64::MAX >> 12;
+    let unknown = format!(r#"{{"until_ms":{until_ms},"since_ms":0,"burst":"much"}}"#);
+    book.change(Change::Put, &[("globex", &unknown)]).await.unwrap();
+    let get =
+        async |name: &str| router.metrics().await.sum(&format!("cofferdam_limits_overrides{name}"), &[]);
+    eventually("one left out", async || (get("_left_out").await == 1.0).then_some(())).await;
+    assert_eq!(get("").await, 1.0);
+    assert_eq!(get("_version").await, book.version().await.unwrap().unwrap() as f64);
+    server.kill();
+    eventually("an error", async || (get("_look_errors_total").await >= 1.0).then_some(())).await;
+    eventually("age", async || (get("_age_seconds").await >= 1.0).then_some(())).await;
+    assert_eq!((get("").await, get("_left_out").await), (1.0, 1.0), "what is known stays");
+}
+
+#[tokio::test]
 async fn there_is_room_for_ten_thousand_and_what_has_ended_makes_some() {
     let server = RedisServer::start();
     let fleet = cofferdam_limits::redis::Fleet::parse("test").unwrap();

@@ -11,7 +11,11 @@ use crate::limits::{LimitsError, PlanLimits};
 
 /// Every tenant with an override that can be applied.
 #[derive(Debug, Default)]
-pub(crate) struct Fitted(HashMap<TenantId, Overridden>);
+pub(crate) struct Fitted {
+    by_tenant: HashMap<TenantId, Overridden>,
+    /// Those that do not fit their tenants' plans.
+    n_left_out: usize,
+}
 
 /// A tenant's plan, with what is overridden in it.
 #[derive(Debug)]
@@ -25,28 +29,40 @@ impl Fitted {
     /// Fits what is said, by tenant. Who has no plan here has no override; what a plan makes impossible is told and left out.
     pub(super) fn new(said: &HashMap<String, Override>, fleet: &Fleet) -> Self {
         let now_ms = now_ms();
-        let mut fitted = HashMap::new();
+        let (mut fitted, mut n_left_out) = (HashMap::new(), 0);
         for (tenant, said) in said.iter().filter(|(_, said)| !said.is_over(now_ms)) {
             let Ok(tenant) = TenantId::parse(tenant.as_bytes(), &fleet.tenant.alphabet) else { continue };
             let Some(plan) = plan_of(&tenant, fleet) else { continue };
             match Overridden::new(said, plan, fleet) {
                 Ok(overridden) => drop(fitted.insert(tenant, overridden)),
                 Err(error) => {
-                    tracing::warn!(%tenant, %error, "an override does not fit the plan: the plan binds")
+                    n_left_out += 1;
+                    tracing::warn!(%tenant, %error, "an override does not fit the plan: the plan binds");
                 }
             }
         }
-        Self(fitted)
+        Self { by_tenant: fitted, n_left_out }
+    }
+
+    /// How many bind now.
+    pub(super) fn n_binding(&self) -> usize {
+        let now_ms = now_ms();
+        self.by_tenant.values().filter(|overridden| !overridden.said.is_over(now_ms)).count()
+    }
+
+    /// How many do not fit their tenants' plans.
+    pub(super) fn n_left_out(&self) -> usize {
+        self.n_left_out
     }
 
     /// What binds `tenant` now instead of its plan.
     #[inline]
     pub(crate) fn get(&self, tenant: &TenantId) -> Option<&Overridden> {
-        if self.0.is_empty() {
+        if self.by_tenant.is_empty() {
             return None;
         }
         // The end is looked at by whoever is bound, so that it is exact.
-        self.0.get(tenant).filter(|overridden| !overridden.said.is_over(now_ms()))
+        self.by_tenant.get(tenant).filter(|overridden| !overridden.said.is_over(now_ms()))
     }
 }
 

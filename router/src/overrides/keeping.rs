@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use cofferdam_limits::redis::link::LinkError;
@@ -37,6 +37,21 @@ struct Store {
     book: OverrideBook,
     /// The version that was taken over, where one was; whoever looks holds it.
     seen: tokio::sync::Mutex<Seen>,
+    followed: Mutex<Followed>,
+    looked_at: Mutex<Option<Instant>>,
+}
+
+/// How it went to follow the store.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Followed {
+    /// The version that is in force; 0 for none.
+    pub(super) version: u64,
+    /// How long ago the store last answered, where it has.
+    pub(super) age: Option<Duration>,
+    /// Times that it did not.
+    pub(super) n_errors: u64,
+    /// Overrides that say nothing that can be read here.
+    pub(super) n_unreadable: u64,
 }
 
 #[derive(Debug, Default)]
@@ -74,7 +89,10 @@ fn outcome(error: &LinkError) -> &'static str {
 impl Overrides {
     /// None yet; those in `book` are taken by whoever follows it.
     pub(crate) fn new(snapshots: Arc<ArcSwap<Snapshot>>, book: Option<OverrideBook>) -> Self {
-        let store = book.map(|book| Store { book, seen: tokio::sync::Mutex::default() });
+        let store = book.map(|book| {
+            let (seen, followed, looked_at) = Default::default();
+            Store { book, seen, followed, looked_at }
+        });
         let (said, fitted) = (Mutex::default(), ArcSwap::default());
         Self { snapshots, said, fitted, generation: AtomicU64::new(0), store }
     }
@@ -88,6 +106,13 @@ impl Overrides {
     /// What binds.
     pub(crate) fn fitted(&self) -> Arc<Fitted> {
         self.fitted.load_full()
+    }
+
+    /// How it went to follow the store, where there is one.
+    pub(super) fn followed(&self) -> Option<Followed> {
+        let store = self.store.as_ref()?;
+        let age = store.looked_at.lock().map(|looked_at| looked_at.elapsed());
+        Some(Followed { age, ..*store.followed.lock() })
     }
 
     /// Whether every router of the fleet has them.
@@ -144,6 +169,7 @@ impl Overrides {
         let Some(store) = &self.store else { return };
         loop {
             if let Err(error) = self.look(store).await {
+                store.followed.lock().n_errors += 1;
                 tracing::debug!(%error, "could not look for overrides: those that are known stay");
             }
             let is_answered = store.seen.lock().await.is_answered;
@@ -162,9 +188,11 @@ impl Overrides {
             version = store.book.version().await?;
         }
         if version == seen.version {
+            *store.looked_at.lock() = Some(Instant::now());
             return Ok(());
         }
         let all = store.book.all().await?;
+        let n_said = all.len();
         let read = |(tenant, value): (String, String)| match serde_json::from_str(&value) {
             Ok(said) => Some((tenant, said)),
             Err(error) => {
@@ -174,8 +202,14 @@ impl Overrides {
         };
         let all: HashMap<_, _> = all.into_iter().filter_map(read).collect();
         tracing::info!(n_overrides = all.len(), "overrides of limits taken over from the store");
+        {
+            let mut followed = store.followed.lock();
+            followed.n_unreadable = (n_said - all.len()) as u64;
+            followed.version = version.unwrap_or(0);
+        }
         self.change(|said| *said = all);
         seen.version = version;
+        *store.looked_at.lock() = Some(Instant::now());
         Ok(())
     }
 

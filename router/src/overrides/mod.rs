@@ -4,8 +4,10 @@
 mod change;
 mod fitted;
 mod keeping;
+mod metrics;
 mod record;
 
 pub(crate) use change::{Asked, ChangeError};
 pub(crate) use fitted::{Fitted, Overridden};
 pub(crate) use keeping::{OverrideError, Overrides};
+pub(crate) use metrics::OverridesCollector;

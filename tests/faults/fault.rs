@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use ::redis::cmd;
+use cofferdam_limits::redis::Fleet;
+use cofferdam_model::{Alphabet, TenantId};
 use rustix::process::Signal;
 
-use crate::scene::{LIMIT, N_ROUTERS, Scene, Store};
+use crate::backend::WATCHED;
+use crate::scene::{LIMIT, N_ROUTERS, Scene};
+use crate::support::redis::RedisServer;
 use crate::support::relay::{Way, Weather};
 
 /// The share of one router that decides by itself.
@@ -21,6 +25,7 @@ pub(crate) enum Fault {
     FlushAll,
     ScriptFlush,
     ClusterFailover,
+    MasterStopped,
     LinkCut,
     LinkHeld,
     RouterPaused,
@@ -28,13 +33,14 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Nothing,
         Self::RedisStopped,
         Self::RedisKilled,
         Self::FlushAll,
         Self::ScriptFlush,
         Self::ClusterFailover,
+        Self::MasterStopped,
         Self::LinkCut,
         Self::LinkHeld,
         Self::RouterPaused,
@@ -49,6 +55,7 @@ impl Fault {
             Self::FlushAll => "FLUSHALL",
             Self::ScriptFlush => "SCRIPT FLUSH",
             Self::ClusterFailover => "cluster failover",
+            Self::MasterStopped => "one master of a cluster stopped, then continued",
             Self::LinkCut => "link of one router cut",
             Self::LinkHeld => "link of one router silent",
             Self::RouterPaused => "router paused beyond its TTL",
@@ -57,13 +64,15 @@ impl Fault {
     }
 
     pub(crate) fn needs_cluster(self) -> bool {
-        self == Self::ClusterFailover
+        matches!(self, Self::ClusterFailover | Self::MasterStopped)
     }
 
     /// How long until it is healed; nothing where it is over at once.
     pub(crate) fn lasts(self) -> Duration {
         match self {
-            Self::RedisStopped | Self::RedisKilled | Self::LinkCut | Self::LinkHeld => Duration::from_secs(5),
+            Self::RedisStopped | Self::RedisKilled | Self::MasterStopped | Self::LinkCut | Self::LinkHeld => {
+                Duration::from_secs(5)
+            }
             Self::RouterPaused => BEYOND_TTL,
             _ => Duration::ZERO,
         }
@@ -78,6 +87,7 @@ impl Fault {
             | Self::RedisKilled
             | Self::FlushAll
             | Self::ClusterFailover
+            | Self::MasterStopped
             | Self::LinkCut
             | Self::LinkHeld => LIMIT + (N_ROUTERS - 1) * SHARE,
             // And what the paused one held, which may have been all.
@@ -98,11 +108,11 @@ impl Fault {
             Self::FlushAll => cmd("FLUSHALL").exec(&mut scene.redis().connect()).unwrap(),
             Self::ScriptFlush => cmd("SCRIPT").arg("FLUSH").exec(&mut scene.redis().connect()).unwrap(),
             Self::ClusterFailover => {
-                let Store::Cluster(cluster) = &scene.store else { panic!("no cluster") };
-                for replica in &cluster.nodes[3..] {
+                for replica in &scene.cluster().nodes[3..] {
                     cmd("CLUSTER").arg("FAILOVER").exec(&mut replica.connect()).unwrap();
                 }
             }
+            Self::MasterStopped => scene.cluster().nodes[watched_master(scene)].pause(),
             Self::LinkCut => weather(scene, Weather::Cut),
             Self::LinkHeld => weather(scene, Weather::Held(Way::Both)),
             Self::RouterPaused => scene.routers[0].process.signal(Signal::STOP),
@@ -113,12 +123,23 @@ impl Fault {
     pub(crate) fn heal(self, scene: &mut Scene) {
         match self {
             Self::RedisStopped => scene.redis().resume(),
+            // Another one is the master by now.
+            Self::MasterStopped => scene.cluster().nodes.iter().for_each(RedisServer::resume),
             Self::RedisKilled => scene.redis().start_again(),
             Self::LinkCut | Self::LinkHeld => weather(scene, Weather::Clear),
             Self::RouterPaused => scene.routers[0].process.signal(Signal::CONT),
             _ => {}
         }
     }
+}
+
+/// Which node has what is counted of the greedy tenant.
+fn watched_master(scene: &Scene) -> usize {
+    let tenant = TenantId::parse(WATCHED.as_bytes(), &Alphabet::default()).unwrap();
+    let key = Fleet::parse("test").unwrap().permits(&tenant);
+    let cluster = scene.cluster();
+    let slot = cmd("CLUSTER").arg("KEYSLOT").arg(key.as_str()).query(&mut cluster.nodes[0].connect());
+    cluster.master_of(slot.unwrap())
 }
 
 fn weather(scene: &Scene, weather: Weather) {

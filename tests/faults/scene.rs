@@ -68,6 +68,14 @@ impl Scene {
         Self { store, backend, routers, _agent: agent, _folder: folder }
     }
 
+    /// The store, which is a cluster.
+    pub(crate) fn cluster(&self) -> &RedisCluster {
+        match &self.store {
+            Store::Cluster(cluster) => cluster,
+            Store::One(_) => panic!("the store is one server"),
+        }
+    }
+
     /// The only server of the store.
     pub(crate) fn redis(&mut self) -> &mut RedisServer {
         match &mut self.store {

@@ -1,6 +1,18 @@
-//! Compartments of a cell: cell, class and tenant, one inside the other.
+//! Compartments of a cell: cell, class and tenant, one inside the other; and what a service by itself needs to keep one
+//! dependency's trouble from the others.
 //!
-//! # The policy
+//! # By itself
+//!
+//! | | |
+//! |---|---|
+//! | [`Bulkhead`] | caps how many calls of one kind are in flight; [`Bulkheads`] are several by name |
+//! | [`Pool`] | reserves threads for calls that block; [`RuntimePool`] does for futures |
+//! | [`Breaker`] | leaves a dependency alone that fails, and lets a few try it again |
+//! | [`AdaptiveLimit`] | a limit that follows the measured latency |
+//! | [`size`], [`loss`], [`places_for`] | how many places are needed, and how often so many refuse |
+//! | [`Compartments`] | classes with floors and ceilings, tenants with shares, and fair queues |
+//!
+//! # The policy of compartments
 //!
 //! A request holds a place at every level or at none. It is admitted at once if all levels have room:
 //!
@@ -36,12 +48,15 @@
 mod adaptive;
 mod advice;
 mod breaker;
+mod bulkhead;
+mod bulkheads;
 mod caps;
 #[cfg(test)]
 mod checked;
 mod claim;
 mod compartments;
 mod core;
+mod denied;
 mod erlang;
 mod estimate;
 mod indices;
@@ -49,6 +64,8 @@ mod layout;
 mod list;
 mod lock;
 mod place;
+mod pool;
+mod pool_runtime;
 mod refusal;
 mod rounds;
 mod sizing;
@@ -60,13 +77,18 @@ mod waiting;
 pub use adaptive::{AdaptiveLimit, AdaptivePolicy, AdaptiveState};
 pub use advice::{Advice, CellUse, ClassAdvice, ClassUse, Warning, advise};
 pub use breaker::{Breaker, BreakerCounts, BreakerPolicy, BreakerState, Open, Pass};
+pub use bulkhead::{Bulkhead, BulkheadPlace, BulkheadSnapshot};
+pub use bulkheads::{Bulkheads, NameTaken};
 pub use caps::{CapKind, CapLayout, CapName, CapsOf};
 pub use claim::Claim;
 pub use compartments::Compartments;
+pub use denied::Denied;
 pub use erlang::{loss, places_for};
 pub use indices::Indices;
 pub use layout::{ClassLayout, Layout, LayoutError, TenantShare};
 pub use place::Place;
+pub use pool::{Pool, PoolError, PoolSnapshot, Running};
+pub use pool_runtime::RuntimePool;
 pub use refusal::Refused;
 pub use sizing::{SizeError, size};
 pub use snapshot::{CapSnapshot, ClassSnapshot, Saturations, Snapshot, TOP_TENANTS, TenantPlaces};

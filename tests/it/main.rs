@@ -7,6 +7,7 @@
 mod support;
 
 mod advise;
+mod alerts;
 mod bodies;
 mod command;
 mod connections;

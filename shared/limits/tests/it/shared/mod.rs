@@ -31,7 +31,10 @@ impl Router {
     }
 
     async fn start_at(url: &str, name: &str, sharing: Sharing) -> Self {
-        let link = Link::open(url.parse().unwrap(), Script::sync());
+        Self::start_on(Link::open(url.parse().unwrap(), Script::sync()), name, sharing).await
+    }
+
+    async fn start_on(link: Link, name: &str, sharing: Sharing) -> Self {
         link.connected().await;
         let session = Session::parse(name).unwrap();
         let store = Arc::new(RedisStore::start(sharing, link, session, Clock::suspending()));
@@ -97,6 +100,31 @@ async fn a_store_that_was_late_once_is_known_to_be_back_though_nobody_has_anythi
     server.pause();
     assert!(router.admit(&bucket()).await);
     eventually("the store is away", || router.store.sharing().is_away).await;
+    server.resume();
+    eventually("the store is back", || !router.store.sharing().is_away).await;
+}
+
+#[tokio::test]
+async fn one_late_answer_costs_its_own_request_alone() {
+    let server = RedisServer::start();
+    // No call ends without an answer while this test runs.
+    let link =
+        Link::open_with_timeout(server.url().parse().unwrap(), Script::sync(), Duration::from_secs(600));
+    let sharing = Sharing { mode: Mode::Exact, budget: BUDGET, ..Sharing::new(fleet()) };
+    let router = Router::start_on(link, "sessiona", sharing).await;
+    router.begin(&bucket()).await;
+    let given_up = router.store.sharing().given_up;
+    server.pause();
+    let begun = Instant::now();
+    let alone = router.store.sharing().alone;
+    assert!(router.admit(&bucket()).await && begun.elapsed() >= BUDGET);
+    assert_eq!(router.store.sharing().alone, alone + 1, "its share decided");
+    assert_eq!(router.store.sharing().given_up, given_up);
+    // Whoever is late behind it has waited in vain for as long as one may: from then on nobody waits.
+    while !router.store.sharing().is_away {
+        assert!(begun.elapsed() < PATIENCE && router.admit(&bucket()).await);
+    }
+    assert!(matches!(router.limits.admit(&Demand::new(&id("acme"), 1, &bucket())), Admission::Admitted(_)));
     server.resume();
     eventually("the store is back", || !router.store.sharing().is_away).await;
 }

@@ -4,7 +4,7 @@ use cofferdam_model::Report;
 
 use crate::nearest::did_you_mean;
 use crate::node::{Fields, Mark, Node};
-use crate::{Class, ClassIndex, Share};
+use crate::{Class, ClassIndex, Dependency, Share};
 
 /// The class of requests whose route names none. It always exists.
 const DEFAULT: &str = "default";
@@ -24,6 +24,8 @@ pub struct CellRules {
     /// The classes, sorted by name, at most 64. `default` is always among them: where the file does not define it, it
     /// has no floor, the cell's places as its ceiling, a queue of 20 and a wait of 100 ms.
     pub classes: Vec<Class>,
+    /// The dependencies, sorted by name.
+    pub dependencies: Vec<Dependency>,
 }
 
 impl Default for CellRules {
@@ -33,6 +35,7 @@ impl Default for CellRules {
             tenant_share: Share::from_millionths(250_000),
             max_tenants: 10_000,
             classes: Vec::new(),
+            dependencies: Vec::new(),
         }
     }
 }
@@ -65,7 +68,8 @@ impl CellRules {
             rules.classes.extend(Class::default_class(DEFAULT, rules.max_in_flight));
             return rules;
         };
-        let fields = section.fields(&["max_in_flight", "tenant_share", "max_tenants", "classes"]);
+        let fields =
+            section.fields(&["max_in_flight", "tenant_share", "max_tenants", "classes", "dependencies"]);
         if let Some(places) = fields.get("max_in_flight") {
             // Where the number cannot be read, no class is too large for it.
             rules.max_in_flight = places.whole_u32(1..=MAX_PLACES).unwrap_or(MAX_PLACES);
@@ -75,6 +79,9 @@ impl CellRules {
         let section = fields.mark_of("classes");
         let marks = rules.read_classes(fields.get("classes"), &section);
         rules.check_floors(&section);
+        if let Some(node) = fields.get("dependencies") {
+            rules.dependencies = Dependency::read_all(node, rules.max_in_flight);
+        }
         rules.check_ceilings(&section, &marks);
         rules.check_queues(&marks);
         rules

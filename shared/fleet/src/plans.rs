@@ -18,6 +18,9 @@ pub const MAX_BURST: u64 = 1_000_000_000;
 /// The most requests that a plan or a ceiling may allow in flight.
 pub const MAX_IN_FLIGHT: u32 = 1_000_000_000;
 
+/// The largest weight of a plan.
+const MAX_WEIGHT: u32 = 1000;
+
 /// A store keeps a bucket's level as a whole number in a double.
 const MAX_LEVEL: u64 = 1 << 53;
 
@@ -45,6 +48,8 @@ pub struct Plan {
     pub max_in_flight: u32,
     /// How much a tenant may spend in a long time: at most two, the shortest window first.
     pub quotas: Vec<Quota>,
+    /// A tenant's part of what comes free in a full cell, beside other tenants' that wait too: 1 to 1000, 1 by default.
+    pub weight: u32,
     /// What decides where the store is away; what [`crate::LimitRules`] says unless the plan says otherwise.
     pub on_store_failure: Option<OnStoreFailure>,
     /// Whether the plan only counts what it would refuse.
@@ -73,12 +78,20 @@ impl Plan {
     }
 
     fn new(name: PlanName, bucket: Bucket, max_in_flight: u32) -> Self {
-        Self { name, bucket, max_in_flight, quotas: Vec::new(), on_store_failure: None, shadow: false }
+        Self {
+            name,
+            bucket,
+            max_in_flight,
+            quotas: Vec::new(),
+            weight: 1,
+            on_store_failure: None,
+            shadow: false,
+        }
     }
 
     fn read(entry: &Entry<'_>) -> Option<Self> {
-        const KEYS: [&str; 6] =
-            ["sustained", "burst", "max_in_flight", "quota", "on_store_failure", "shadow"];
+        const KEYS: [&str; 7] =
+            ["sustained", "burst", "max_in_flight", "quota", "weight", "on_store_failure", "shadow"];
         let name = entry.key();
         let fields = entry.value.fields(&KEYS);
         let (bucket, max_in_flight) = (read_bucket(&fields), read_max_in_flight(&fields));
@@ -91,6 +104,7 @@ impl Plan {
             (bucket.unwrap_or(other.bucket), max_in_flight.unwrap_or(other.max_in_flight));
         let mut plan = Self::new(name?, bucket, max_in_flight);
         plan.quotas = fields.get("quota").map(Quota::read_all).unwrap_or_default();
+        plan.weight = fields.whole_u32_or("weight", 1..=MAX_WEIGHT, plan.weight);
         plan.on_store_failure = fields.scalar("on_store_failure");
         plan.shadow = fields.scalar("shadow").unwrap_or_default();
         Some(plan)

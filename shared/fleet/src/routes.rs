@@ -6,10 +6,11 @@ use std::time::Duration;
 use cofferdam_model::OnStoreFailure;
 use http::Method;
 
+use crate::dependency::read_cap;
 use crate::node::{Fields, Node};
 use crate::path;
 use crate::plans::read_bucket;
-use crate::{Bucket, CellRules, ClassIndex, Plan, Shape};
+use crate::{Bucket, CellRules, ClassIndex, Dependency, DependencyIndex, Plan, Shape};
 
 /// The most routes that a fleet may have. They are tried in turn for each request.
 const MAX_ROUTES: usize = 1000;
@@ -33,6 +34,10 @@ pub struct Route {
     pub cost: u32,
     /// The longest that the answer may take; 15 s by default.
     pub timeout: Duration,
+    /// The most requests of this route within a cell, waiting or not; no limit by default.
+    pub max_in_flight: Option<u32>,
+    /// What the backend needs for it.
+    pub dependency: Option<DependencyIndex>,
     /// How fast one tenant may send here, whatever it costs: requests are counted.
     pub limit: Option<Bucket>,
     /// How evenly all tenants together are let through.
@@ -68,6 +73,8 @@ impl Route {
             class,
             cost: 1,
             timeout: Duration::from_secs(15),
+            max_in_flight: None,
+            dependency: None,
             limit: None,
             shape: None,
             settle: false,
@@ -111,6 +118,8 @@ impl Route {
             "class",
             "cost",
             "timeout",
+            "max_in_flight",
+            "dependency",
             "limit",
             "shape",
             "settle",
@@ -128,11 +137,27 @@ impl Route {
         if let Some(timeout) = fields.get("timeout") {
             route.timeout = timeout.duration(Self::TIMEOUTS).unwrap_or(route.timeout);
         }
+        route.read_caps(&fields, cell);
         route.limit = fields.get("limit").and_then(read_limit);
         route.shape = fields.get("shape").and_then(|node| Shape::read(node, route.timeout));
         route.settle = fields.scalar("settle").unwrap_or_default();
         route.on_store_failure = fields.scalar("on_store_failure");
         route
+    }
+
+    /// A cap of at least the class's ceiling stops nobody that the class does not.
+    fn read_caps(&mut self, fields: &Fields<'_>, cell: &CellRules) {
+        self.max_in_flight = read_cap(fields, cell.max_in_flight);
+        self.dependency =
+            fields.get("dependency").and_then(|node| Dependency::resolve(&cell.dependencies, node));
+        let class = cell.classes.get(self.class.get());
+        if let Some((cap, class)) = self.max_in_flight.zip(class).filter(|(cap, class)| *cap >= class.ceiling)
+        {
+            let (name, ceiling) = (&class.name, class.ceiling);
+            fields
+                .mark_of("max_in_flight")
+                .warn(format_args!("{cap} stops nobody: class {name} has a ceiling of {ceiling}"));
+        }
     }
 
     fn read_match(&mut self, fields: &Fields<'_>) {
@@ -182,6 +207,11 @@ impl Routes {
             }
             warn_of_cost(node, route.cost, plans, ceiling);
             routes.push(route);
+        }
+        let used: Vec<_> = routes.iter().filter_map(|route| route.dependency).collect();
+        if let Some(section) = root.get("cell").filter(|cell| cell.is_map()) {
+            let section = section.mark.absent("dependencies");
+            Dependency::warn_of_unused(&cell.dependencies, &used, &section);
         }
         if !routes.iter().any(Route::catches_all) {
             routes.push(Route::catch_all(cell.default_class()));

@@ -4,7 +4,9 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use cofferdam_model::{CellId, ClassName, FleetName, OnStoreFailure, PlanName, Rate, Weight, ZoneId};
+use cofferdam_model::{
+    CellId, ClassName, DependencyName, FleetName, OnStoreFailure, PlanName, Rate, Weight, ZoneId,
+};
 
 /// A value that is written as one scalar.
 pub(crate) trait Scalar: Sized {
@@ -34,6 +36,7 @@ scalar! {
     FleetName, FleetName::parse, "the fleet's name";
     OnStoreFailure, OnStoreFailure::from_str, "local, open or closed";
     PlanName, PlanName::parse, "a plan's name";
+    DependencyName, DependencyName::parse, "a dependency's name";
     Rate, Rate::from_str, "a rate such as 20/s";
     Share, Share::from_str, "a share such as 0.25";
     Weight, Weight::from_str, "a weight such as 1 or 0.5";

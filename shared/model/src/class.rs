@@ -1,4 +1,4 @@
-//! Names of request classes and of plans.
+//! Names of request classes, of plans and of dependencies.
 
 use crate::cell::name;
 
@@ -10,4 +10,9 @@ name! {
 name! {
     /// A plan: the limits that a tenant has bought.
     PlanName
+}
+
+name! {
+    /// Something that a cell's backend needs of others, such as `payments`.
+    DependencyName
 }

@@ -15,7 +15,7 @@ mod version;
 mod weight;
 
 pub use cell::{CellId, CellIndex, NameError, Shard, ZoneId};
-pub use class::{ClassName, PlanName};
+pub use class::{ClassName, DependencyName, PlanName};
 pub use failure::{OnStoreFailure, OnStoreFailureError};
 pub use hop::{Hop, HopError, HopFields};
 pub use rate::{Count, Rate, RateError};

@@ -345,7 +345,7 @@ cell: [x]
             "fleet:5:26: placement.shard_size: shard size 3 exceeds 2 cells",
             "fleet:5:44: placement.pins.t[1]: cell c is not in this fleet",
             "fleet:6:20: tenant.unknown: plan \"gold\" is not defined",
-            "fleet:7:7: cell: expected a map with the keys max_in_flight, tenant_share, max_tenants, classes, \
+            "fleet:7:7: cell: expected a map with the keys max_in_flight, tenant_share, max_tenants, classes, dependencies, \
              found a list",
         ]
     );

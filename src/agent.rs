@@ -16,7 +16,7 @@ use crate::process::{self, ProcessArgs, Signals, Told};
 use crate::runtime::RuntimeArgs;
 use crate::sockets::{self, ClientArgs, SocketArgs, Succession, Wanted};
 
-/// Run the agent of one cell: its bulkheads, in front of its backend
+/// Run the agent of one cell: its bulkheads, in front of its backend. A changed fleet file or SIGHUP reloads it
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -135,7 +135,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let passed = sockets::passed()?;
     let behind = Behind { backend: args.backend, protocol: args.backend_protocol, idle: args.backend_idle };
     args.process.run(async move |mut signals| {
-        args.cell.start("agent", &loaded, behind, passed).await?.until_told(&mut signals).await;
+        args.cell.start("agent", &loaded, behind, passed).await?.until_told(&args.cell, &mut signals).await;
         Ok(())
     })
 }
@@ -210,11 +210,14 @@ impl CellArgs {
 }
 
 impl Serving {
-    /// Serves until the process is told to leave, and leaves.
-    pub(crate) async fn until_told(mut self, signals: &mut Signals) {
+    /// Serves until the process is told to leave, and leaves. The fleet file is `args`'.
+    pub(crate) async fn until_told(mut self, args: &CellArgs, signals: &mut Signals) {
+        signals.watch(&args.fleet);
         loop {
             match self.succession.next(signals).await {
-                Told::Reload => nothing_to_reload(),
+                Told::Reload => process::reload(&args.fleet, args.load(), |fleet| {
+                    self.running.reload(fleet?).map_err(|error| error.to_string())
+                }),
                 Told::Leave => return self.running.shutdown().await,
                 Told::Followed => {
                     tracing::info!("leaving: a successor serves");
@@ -223,16 +226,4 @@ impl Serving {
             }
         }
     }
-}
-
-/// Waits until the process is told to leave. Cells read the fleet file once: what changes in it for them needs a new
-/// process.
-pub(crate) async fn told_to_leave(signals: &mut Signals) {
-    while signals.next().await == Told::Reload {
-        nothing_to_reload();
-    }
-}
-
-fn nothing_to_reload() {
-    tracing::warn!("nothing to reload: the fleet file is read at the start alone");
 }

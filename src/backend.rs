@@ -29,8 +29,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::agent::told_to_leave;
-use crate::process::ProcessArgs;
+use crate::process::{ProcessArgs, Told};
 
 /// The longest that `/slow` and the pauses of `/stream` take.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
@@ -108,7 +107,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
                 tokio::spawn(axum::serve(listener, routes).with_graceful_shutdown(left).into_future())
             }
         };
-        told_to_leave(&mut signals).await;
+        while signals.next().await == Told::Reload {
+            tracing::warn!("nothing to reload: there is no file");
+        }
         let _ = leave.send(());
         match timeout(DRAIN, served).await {
             Ok(ended) => ended??,

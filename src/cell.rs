@@ -34,7 +34,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         // Bound before the agent's own listeners, so that whoever finds the agent finds a whole cell.
         let backend = start_backend(Sample::new(args.cell.cell.as_str(), args.allow_poison))?;
         let behind = Behind { backend, protocol: Protocol::Http1, idle: None };
-        args.cell.start("cell", &loaded, behind, passed).await?.until_told(&mut signals).await;
+        args.cell.start("cell", &loaded, behind, passed).await?.until_told(&args.cell, &mut signals).await;
         Ok(())
     })
 }

@@ -16,6 +16,7 @@ mod router;
 mod runtime;
 mod size;
 mod sockets;
+mod watched;
 
 use std::process::ExitCode;
 

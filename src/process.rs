@@ -1,16 +1,19 @@
-//! What every long-running subcommand shares: logging, the runtime of the control thread, signals, and how a process
-//! says that it cannot go on. Nothing here knows what the process does.
+//! What every long-running subcommand shares: logging, the runtime of the control thread, signals, how a fleet file is
+//! taken anew, and how a process says that it cannot go on. Nothing here knows what the process does.
 
+use std::fmt::Display;
 use std::future::Future;
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use cofferdam_fleet::{FleetError, Loaded};
+use cofferdam_fleet::{Fleet, FleetError, Loaded};
 use cofferdam_telemetry::logs;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::watched::Watched;
 
 /// The exit code for bad input, as in BSD's sysexits it stays apart from a failure at run time.
 pub(crate) const BAD_INPUT: u8 = 2;
@@ -42,13 +45,14 @@ pub(crate) enum Told {
     Followed,
 }
 
-/// Signals, and the end of standard input, as one stream of what the process is told.
+/// Signals, the end of standard input, and changes of a file, as one stream of what the process is told.
 #[derive(Debug)]
 pub(crate) struct Signals {
     hangup: Signal,
     terminate: Signal,
     interrupt: Signal,
     stdin_closed: tokio::sync::oneshot::Receiver<()>,
+    file: Option<Watched>,
 }
 
 impl ProcessArgs {
@@ -89,17 +93,34 @@ impl Signals {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
             stdin_closed,
+            file: None,
         })
+    }
+
+    /// Takes a change of this file for the word to read the configuration again.
+    pub(crate) fn watch(&mut self, file: &Path) {
+        self.file = Some(Watched::new(file));
     }
 
     /// The next thing that the process is told.
     pub(crate) async fn next(&mut self) -> Told {
         tokio::select! {
-            _ = self.hangup.recv() => Told::Reload,
+            _ = self.hangup.recv() => {
+                self.file.iter_mut().for_each(Watched::read_now);
+                Told::Reload
+            }
+            () = changed(&mut self.file) => Told::Reload,
             _ = self.terminate.recv() => Told::Leave,
             _ = self.interrupt.recv() => Told::Leave,
             _ = &mut self.stdin_closed => Told::Leave,
         }
+    }
+}
+
+async fn changed(file: &mut Option<Watched>) {
+    match file {
+        Some(file) => file.changed().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -116,6 +137,24 @@ fn raise_open_files() {
 pub(crate) fn warn(loaded: &Loaded, file: &Path) {
     for warning in &loaded.warnings {
         tracing::warn!("{}", warning.in_file(file));
+    }
+}
+
+/// Hands a fleet that was read anew, or why it could not be, to `take`, and logs what came of it. A file that cannot be
+/// used changes nothing.
+pub(crate) fn reload<E: Display>(
+    path: &Path,
+    loaded: Result<Loaded, FleetError>,
+    take: impl FnOnce(Result<Fleet, String>) -> Result<(), E>,
+) {
+    let loaded = loaded.map_err(|error| error.to_string());
+    let loaded = loaded.inspect(|loaded| warn(loaded, path)).map(|loaded| loaded.fleet);
+    let revision = loaded.as_ref().map(|fleet| fleet.revision).ok();
+    match take(loaded) {
+        Ok(()) => tracing::info!(revision = revision.map(tracing::field::display), "fleet file taken"),
+        Err(error) => {
+            tracing::error!(%error, file = %path.display(), "fleet file not taken: the old one goes on");
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::process::{self, ProcessArgs, Signals, Told};
 use crate::runtime::RuntimeArgs;
 use crate::sockets::{self, ClientArgs, SocketArgs, Wanted};
 
-/// Run a router: SIGHUP reloads the fleet file, SIGTERM drains
+/// Run a router: a changed fleet file or SIGHUP reloads it, SIGTERM drains
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The fleet file
@@ -124,6 +124,7 @@ async fn serve(
         router.shutdown().await;
         return Err(error);
     }
+    signals.watch(&args.fleet);
     loop {
         match succession.next(&mut signals).await {
             Told::Reload => reload(&router, &args.fleet),
@@ -141,21 +142,13 @@ async fn serve(
     }
 }
 
-/// A file that cannot be used changes nothing, and says why.
+/// A file that cannot be used is shown to whoever asks the router.
 fn reload(router: &Router, path: &Path) {
-    let done = Fleet::load(path).map_err(|error| {
-        router.reload_failed(error.to_string());
-        error.to_string()
-    });
-    let done = done.and_then(|loaded| {
-        process::warn(&loaded, path);
-        let revision = loaded.fleet.revision;
-        router.reload(loaded.fleet).map(|()| revision).map_err(|error| error.to_string())
-    });
-    match done {
-        Ok(revision) => tracing::info!(%revision, "fleet file taken"),
+    process::reload(path, Fleet::load(path), |fleet| match fleet {
+        Ok(fleet) => router.reload(fleet).map_err(|error| error.to_string()),
         Err(error) => {
-            tracing::error!(%error, file = %path.display(), "fleet file not taken: the old one goes on")
+            router.reload_failed(error.clone());
+            Err(error)
         }
-    }
+    });
 }

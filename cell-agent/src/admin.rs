@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use arc_swap::ArcSwap;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::drills::{Drill, Drills, What, Whom};
+use crate::rules::Rules;
 
 /// The longest time that a drill may last.
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -27,7 +29,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 #[derive(Clone)]
 struct Operated {
     drills: Arc<Drills>,
-    fleet: Arc<Fleet>,
+    rules: Arc<ArcSwap<Rules>>,
 }
 
 /// What is asked for.
@@ -49,11 +51,11 @@ struct Asked {
 type Refused = (StatusCode, String);
 
 /// The routes.
-pub(crate) fn routes(drills: Arc<Drills>, fleet: Arc<Fleet>) -> Router {
+pub(crate) fn routes(drills: Arc<Drills>, rules: Arc<ArcSwap<Rules>>) -> Router {
     Router::new()
         .route("/drills", get(list).post(begin).delete(end_all))
         .route("/drills/{number}", delete(end))
-        .with_state(Operated { drills, fleet })
+        .with_state(Operated { drills, rules })
 }
 
 async fn list(State(operated): State<Operated>) -> Json<Value> {
@@ -66,7 +68,7 @@ async fn begin(State(operated): State<Operated>, body: Bytes) -> Result<Json<Val
     let asked: Asked = serde_json::from_slice(&body).map_err(|error| wrong(error.to_string()))?;
     let what = asked.what().map_err(wrong)?;
     let lasting = asked.lasting().map_err(wrong)?;
-    let whom = asked.whom(&operated.fleet).map_err(wrong)?;
+    let whom = asked.whom(&operated.rules.load().fleet).map_err(wrong)?;
     let begun = operated.drills.begin(whom, what, lasting);
     let drill = begun.map_err(|error| (StatusCode::CONFLICT, format!("{error}\n")))?;
     Ok(Json(view(&drill)))
@@ -122,10 +124,14 @@ impl Asked {
             TenantId::parse(name.as_bytes(), &fleet.tenant.alphabet)
                 .map_err(|error| format!("tenant: {error}"))
         });
+        let dependency = self.dependency.clone().map(|name| {
+            let known = fleet.cell.dependencies.iter().any(|each| each.name.as_str() == name);
+            known.then(|| name.clone()).ok_or_else(|| format!("dependency: the fleet file has no {name:?}"))
+        });
         let whom = Whom {
             class: class.transpose()?,
             tenant: tenant.transpose()?,
-            dependency: self.dependency.clone(),
+            dependency: dependency.transpose()?,
         };
         if whom == Whom::default() {
             return Err("class, tenant or dependency says whom it strikes".to_owned());

@@ -8,6 +8,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use cofferdam_bulkhead::{Compartments, LayoutError};
 use cofferdam_fleet::Fleet;
 use cofferdam_model::{CellId, FleetName};
@@ -26,12 +27,12 @@ use tokio::task::JoinSet;
 use crate::admin;
 use crate::classify::Classifier;
 use crate::drills::{Drills, DrillsCollector};
-use crate::gate;
 use crate::health::{self, Health};
 use crate::journey::{Cell, Journey};
 use crate::metrics::{CompartmentsCollector, Metrics};
 use crate::report::{self, LoadField};
 use crate::routers::Routers;
+use crate::rules::{self, ReloadError, Rules};
 use crate::settings::Settings;
 
 /// The agent of one cell.
@@ -54,6 +55,10 @@ pub struct Running {
     drain: Drain,
     grace: Duration,
     deadline: Duration,
+    id: CellId,
+    /// How many connections to the backend each worker may have.
+    max_connections: usize,
+    rules: Arc<ArcSwap<Rules>>,
     compartments: Compartments,
     metrics: Arc<Metrics>,
     workers: Workers,
@@ -87,21 +92,22 @@ impl Agent {
         if !fleet.cells.iter().any(|cell| cell.id == settings.cell) {
             return Err(StartError::UnknownCell(settings.cell, fleet.name.clone()));
         }
-        let compartments = Compartments::new(gate::layout(&fleet.cell)?);
+        let compartments = Compartments::new(rules::layout(fleet)?);
         let mut registry = Registry::default();
         registry.register_collector(Box::new(CompartmentsCollector(compartments.clone())));
-        let metrics = Metrics::register(&mut registry, fleet.cell.classes.iter().map(|class| &class.name));
+        let metrics = Metrics::register(&mut registry);
+        let rules = Rules::new(Arc::new(fleet.clone()), &compartments.indices(), &metrics);
+        let rules = Arc::new(ArcSwap::from_pointee(rules));
         let routers = Arc::new(Routers::new(settings.trusted_routers.clone()));
         routers.register(&mut registry);
         let census = Census::register(&mut registry, "cofferdam_agent", settings.max_connections_per_address);
         let drain = Drain::default();
         let (mut control, mut aside) = (JoinSet::new(), Aside::default());
         let health = watch_backend(&settings, &mut control);
-        let fleet = Arc::new(fleet.clone());
         let drills = listeners.admin.map(|listener| {
             let drills = Arc::new(Drills::default());
             registry.register_collector(Box::new(DrillsCollector(Arc::clone(&drills))));
-            aside.serve(listener, admin::routes(Arc::clone(&drills), Arc::clone(&fleet)));
+            aside.serve(listener, admin::routes(Arc::clone(&drills), Arc::clone(&rules)));
             drills
         });
         if let Some(listener) = listeners.probes {
@@ -116,7 +122,7 @@ impl Agent {
         let cell = Arc::new(Cell {
             // No name of a fleet or a cell has a plus sign, so this is no other fleet's router and no other cell.
             via: Via::new(&format!("cofferdam-{}+{}", fleet.name, settings.cell))?,
-            classifier: Classifier::new(fleet, routers),
+            classifier: Classifier::new(Arc::clone(&rules), routers),
             compartments: compartments.clone(),
             metrics: Arc::clone(&metrics),
             census,
@@ -124,9 +130,27 @@ impl Agent {
             backend_protocol: settings.backend_protocol,
             drills,
         });
-        let workers = start_workers(&settings, cell, listeners.data, &drain)?;
+        // All the cell's places may come to lie with one worker: who has a place is not refused a connection.
+        let places = fleet.cell.max_in_flight as usize;
+        let max_connections = settings.upstream.max_connections.max(places);
+        let upstream = UpstreamLimits { max_connections, ..settings.upstream };
+        let workers = start_workers(&settings, upstream, cell, listeners.data, &drain)?;
         let (grace, deadline) = (settings.drain_grace, settings.drain_deadline);
-        Ok(Running { drain, grace, deadline, compartments, metrics, workers, health, control, aside })
+        let id = settings.cell;
+        Ok(Running {
+            drain,
+            grace,
+            deadline,
+            id,
+            max_connections,
+            rules,
+            compartments,
+            metrics,
+            workers,
+            health,
+            control,
+            aside,
+        })
     }
 }
 
@@ -137,6 +161,23 @@ impl fmt::Debug for Running {
 }
 
 impl Running {
+    /// Takes a new fleet file, or keeps the old one and says why. Nobody who is in the cell or waits for a place is
+    /// disturbed: what is above a limit now drains. Only one thread may call this.
+    ///
+    /// # Errors
+    /// The file is another fleet's, or older, has this cell no more, or divides it in a way that cannot be.
+    pub fn reload(&self, fleet: Fleet) -> Result<(), ReloadError> {
+        let running = self.rules.load();
+        let places = fleet.cell.max_in_flight as usize;
+        let rules = running.follow(fleet, &self.id, &self.compartments, &self.metrics)?;
+        if places > self.max_connections {
+            let connections = self.max_connections;
+            tracing::warn!(places, connections, "more places than a worker may have connections: start anew");
+        }
+        self.rules.store(Arc::new(rules));
+        Ok(())
+    }
+
     /// Leaves in good order: readiness turns; after the grace nothing new is let in and whoever waits for a place is
     /// refused, so that the router can turn to the other cell; what is in flight is finished, and cut at the deadline.
     pub async fn shutdown(self) {
@@ -192,6 +233,7 @@ fn readiness(health: Arc<Health>, drain: &Drain) -> impl Fn() -> Result<(), Stri
 
 fn start_workers(
     settings: &Settings,
+    upstream_limits: UpstreamLimits,
     cell: Arc<Cell>,
     listeners: Vec<TcpListener>,
     drain: &Drain,
@@ -199,10 +241,6 @@ fn start_workers(
     let n_workers = settings.workers.map_or(listeners.len(), NonZeroUsize::get);
     let limits = settings.serve.sharing(settings.max_connections, n_workers.max(listeners.len()));
     let backend = settings.backend.address();
-    // All the cell's places may come to lie with one worker: who has a place is not refused a connection.
-    let places = cell.compartments.layout().max_in_flight() as usize;
-    let max_connections = settings.upstream.max_connections.max(places);
-    let upstream_limits = UpstreamLimits { max_connections, ..settings.upstream };
     let worker = |listeners| {
         let upstream = Upstream::to(backend.clone(), upstream_limits);
         let load = LoadField::new(cell.compartments.clone());

@@ -4,18 +4,22 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use cofferdam_fleet::{ClassIndex, Fleet};
+use arc_swap::ArcSwap;
+use cofferdam_fleet::{ClassIndex, RouteIndex};
 use cofferdam_model::{ClassName, HopError, HopFields, TenantId};
 use http::request::Parts;
 use tokio::time::Instant;
 
 use crate::routers::Routers;
+use crate::rules::Rules;
 
 /// What a request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Classified {
     pub(crate) tenant: TenantId,
     pub(crate) class: ClassIndex,
+    /// By this agent's own routes, whatever a router says of the class.
+    pub(crate) route: RouteIndex,
     /// Which attempt of the router's this is, from 1.
     pub(crate) attempt: u8,
     /// When the answer's head must be there.
@@ -25,13 +29,18 @@ pub(crate) struct Classified {
 /// Classifies requests by hop and routes.
 #[derive(Debug)]
 pub(crate) struct Classifier {
-    fleet: Arc<Fleet>,
+    rules: Arc<ArcSwap<Rules>>,
     routers: Arc<Routers>,
 }
 
 impl Classifier {
-    pub(crate) fn new(fleet: Arc<Fleet>, routers: Arc<Routers>) -> Self {
-        Self { fleet, routers }
+    pub(crate) fn new(rules: Arc<ArcSwap<Rules>>, routers: Arc<Routers>) -> Self {
+        Self { rules, routers }
+    }
+
+    /// The rules that hold now.
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        self.rules.load_full()
     }
 
     /// Whether a peer is a router.
@@ -39,18 +48,22 @@ impl Classifier {
         self.routers.trusts(peer)
     }
 
-    /// The name of a class that this classifier has found.
-    pub(crate) fn class_name(&self, class: ClassIndex) -> &ClassName {
-        &self.fleet.cell.classes[usize::from(class.0)].name
-    }
-
-    /// Classifies a request that arrived `now`. The tenant must be there, whoever sends it. A router's class that this
+    /// Classifies a request that arrived `now` by `rules`. The tenant must be there, whoever sends it. A router's class that this
     /// agent's file lacks counts for nothing, since the two may run on different revisions for a while.
-    pub(crate) fn classify(&self, peer: IpAddr, head: &Parts, now: Instant) -> Result<Classified, HopError> {
+    pub(crate) fn classify(
+        &self,
+        rules: &Rules,
+        peer: IpAddr,
+        head: &Parts,
+        now: Instant,
+    ) -> Result<Classified, HopError> {
+        let fleet = &rules.fleet;
         let fields = HopFields::of(&head.headers);
-        let tenant = fields.tenant(&self.fleet.tenant.alphabet)?;
-        let route = self.fleet.classify(&head.method, head.uri.path(), head.uri.query());
-        let by_routes = Classified { tenant, class: route.class, attempt: 1, deadline: now + route.timeout };
+        let tenant = fields.tenant(&fleet.tenant.alphabet)?;
+        let index = fleet.routes.classify(&head.method, head.uri.path(), head.uri.query());
+        let route = &fleet.routes.as_slice()[index.get()];
+        let deadline = now + route.timeout;
+        let by_routes = Classified { tenant, class: route.class, route: index, attempt: 1, deadline };
         if !self.trusts(peer) {
             // The tenant alone makes nobody a router: a client of the cell's own says as much.
             if fields.names_class() {
@@ -61,18 +74,18 @@ impl Classifier {
         let Ok(hop) = fields.hop_of(tenant) else { return Ok(by_routes) };
         self.routers.heard(&hop);
         Ok(Classified {
-            class: self.class_named(&hop.class).unwrap_or(route.class),
+            class: class_named(rules, &hop.class).unwrap_or(route.class),
             attempt: hop.attempt,
             deadline: now + route.timeout.min(hop.remaining),
             ..by_routes
         })
     }
+}
 
-    /// Classes are sorted by name, and there are at most 64.
-    fn class_named(&self, name: &ClassName) -> Option<ClassIndex> {
-        let found = self.fleet.cell.classes.binary_search_by(|class| class.name.cmp(name)).ok()?;
-        Some(ClassIndex(found as u16))
-    }
+/// Classes are sorted by name, and there are at most 64.
+fn class_named(rules: &Rules, name: &ClassName) -> Option<ClassIndex> {
+    let found = rules.fleet.cell.classes.binary_search_by(|class| class.name.cmp(name)).ok()?;
+    Some(ClassIndex(found as u16))
 }
 
 #[cfg(test)]
@@ -80,7 +93,7 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    use cofferdam_fleet::Trusted;
+    use cofferdam_fleet::{Fleet, Trusted};
     use cofferdam_model::{Alphabet, Digest, Hop, Revision, headers};
     use http::{HeaderValue, Request};
 
@@ -102,7 +115,8 @@ cell:
 ",
             Path::new("."),
         );
-        Classifier::new(Arc::new(fleet.unwrap().fleet), Arc::new(Routers::new(Trusted::loopback())))
+        let rules = Rules::of(fleet.unwrap().fleet);
+        Classifier::new(Arc::new(ArcSwap::from(rules)), Arc::new(Routers::new(Trusted::loopback())))
     }
 
     fn head(path: &str, hop: Option<&Hop>) -> Parts {
@@ -127,8 +141,9 @@ cell:
 
     fn seen(peer: [u8; 4], head: &Parts) -> (String, String, u8, Duration) {
         let (classifier, now) = (classifier(), Instant::now());
-        let is = classifier.classify(peer.into(), head, now).unwrap();
-        let class = classifier.class_name(is.class).to_string();
+        let rules = classifier.rules();
+        let is = classifier.classify(&rules, peer.into(), head, now).unwrap();
+        let class = rules.class_name(is.class).to_string();
         (is.tenant.as_str().to_owned(), class, is.attempt, is.deadline - now)
     }
 
@@ -163,7 +178,9 @@ cell:
 
     #[test]
     fn a_request_without_exactly_one_usable_tenant_is_refused() {
-        let classify = |head: &Parts| classifier().classify(ROUTER.into(), head, Instant::now()).unwrap_err();
+        let (classifier, now) = (classifier(), Instant::now());
+        let rules = classifier.rules();
+        let classify = |head: &Parts| classifier.classify(&rules, ROUTER.into(), head, now).unwrap_err();
         let mut none = head("/", None);
         none.headers.remove(headers::TENANT);
         assert_eq!(classify(&none), HopError::Once("cofferdam-tenant"));

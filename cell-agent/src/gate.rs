@@ -1,35 +1,25 @@
 //! The way into the compartments: a place in the cell, the class and the tenant's share, or a refusal.
 
-use cofferdam_bulkhead::{ClassLayout, Compartments, Layout, LayoutError, Place, Refused, TenantShare};
-use cofferdam_fleet::{CellRules, Class};
+use cofferdam_bulkhead::{Claim, Compartments, Place, Refused};
 
 use crate::classify::Classified;
-
-/// Divides a cell as the fleet file says. Classes keep their order, so that their indices hold in both.
-pub(crate) fn layout(rules: &CellRules) -> Result<Layout, LayoutError> {
-    let classes = rules.classes.iter().map(class_layout).collect();
-    // A share above 0 and below a thousandth still gives a tenant its one place.
-    let thousandths = rules.tenant_share.of(1000).max(1);
-    let share = TenantShare::from_thousandths(thousandths as u16).unwrap_or(TenantShare::WHOLE);
-    Layout::new(rules.max_in_flight, share, rules.max_tenants as usize, classes)
-}
-
-fn class_layout(class: &Class) -> ClassLayout {
-    ClassLayout {
-        name: class.name.clone(),
-        priority: class.priority,
-        floor: class.floor,
-        ceiling: class.ceiling,
-        queue: class.queue,
-        max_wait: class.max_wait,
-    }
-}
+use crate::rules::Rules;
 
 /// A place at once, or after a wait in the class's queue. What fills the compartment is for the log: a client learns
 /// the reason alone.
-pub(crate) async fn enter(compartments: &Compartments, request: &Classified) -> Result<Place, Refused> {
-    let class = usize::from(request.class.0);
-    let place = compartments.acquire(class, &request.tenant, Some(request.deadline)).await;
+pub(crate) async fn enter(
+    compartments: &Compartments,
+    rules: &Rules,
+    request: &Classified,
+) -> Result<Place, Refused> {
+    let claim = Claim {
+        class: rules.compartment(request.class),
+        tenant: &request.tenant,
+        weight: rules.weight(&request.tenant),
+        caps: rules.caps(request.route),
+        deadline: Some(request.deadline),
+    };
+    let place = compartments.claim(&claim).await;
     if let Err(refused) = &place {
         log(refused);
     }
@@ -40,10 +30,10 @@ pub(crate) async fn enter(compartments: &Compartments, request: &Classified) -> 
 fn log(refused: &Refused) {
     match refused {
         Refused::Full { reason, class, cap, used, limit, queued, queue, waited, expected } => {
+            let compartment = cap.as_ref().map_or_else(|| class.to_string(), ToString::to_string);
             tracing::debug!(
                 %reason,
-                compartment = %class,
-                cap = cap.as_ref().map(tracing::field::display),
+                compartment,
                 active = used,
                 limit,
                 queued,
@@ -51,7 +41,7 @@ fn log(refused: &Refused) {
                 ?waited,
                 ?expected,
                 "refused"
-            )
+            );
         }
         Refused::ShutDown => tracing::debug!("refused: draining"),
     }
@@ -60,49 +50,53 @@ fn log(refused: &Refused) {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-    use std::time::Duration;
+    use std::sync::Arc;
 
-    use cofferdam_fleet::{ClassIndex, Fleet};
+    use cofferdam_fleet::{ClassIndex, Fleet, RouteIndex};
     use cofferdam_model::{Alphabet, TenantId};
     use tokio::time::Instant;
 
     use super::*;
     use crate::captured::Captured;
+    use crate::rules::layout;
 
-    fn compartments(cell: &str) -> Compartments {
+    fn cell(sections: &str) -> (Compartments, Arc<Rules>) {
         let cells = "[{ id: cell-a, url: http://a:1 }, { id: cell-b, url: http://b:1 }]";
-        let text = format!("fleet: test\ncells: {cells}\ncell: {cell}\n");
+        let text = format!("fleet: test\ncells: {cells}\n{sections}\n");
         let fleet = Fleet::parse(&text, Path::new(".")).unwrap().fleet;
-        Compartments::new(layout(&fleet.cell).unwrap())
+        (Compartments::new(layout(&fleet).unwrap()), Rules::of(fleet))
     }
 
-    #[test]
-    fn a_cell_is_divided_as_the_file_says_and_classes_keep_their_index() {
-        let cell = compartments(
-            "{ max_in_flight: 40, tenant_share: 0.25, max_tenants: 7,
-               classes: { search: { priority: 3, floor: 2, ceiling: 9, queue: 4, max_wait: 70ms }, checkout: {} } }",
-        );
-        let layout = cell.layout();
-        assert_eq!((layout.max_in_flight(), layout.max_tenants()), (40, 7));
-        assert_eq!(layout.tenant_share().thousandths(), 250);
-        let names: Vec<_> = layout.classes().iter().map(|class| class.name.as_str()).collect();
-        assert_eq!(names, ["checkout", "default", "search"]);
-        let search = &layout.classes()[2];
-        assert_eq!((search.priority, search.floor, search.ceiling, search.queue), (3, 2, 9, 4));
-        assert_eq!(search.max_wait, Duration::from_millis(70));
+    fn request() -> Classified {
+        let tenant = TenantId::parse(b"acme", &Alphabet::default()).unwrap();
+        let (class, route) = (ClassIndex(0), RouteIndex(0));
+        Classified { tenant, class, route, attempt: 1, deadline: Instant::now() }
     }
 
     // P30
     #[tokio::test]
     async fn a_refusal_is_logged_with_its_compartment_and_what_fills_it() {
         let (log, _logging) = Captured::start();
-        let cell = compartments("{ tenant_share: 1, classes: { default: { ceiling: 1, queue: 0 } } }");
-        let tenant = TenantId::parse(b"acme", &Alphabet::default()).unwrap();
-        let request = Classified { tenant, class: ClassIndex(0), attempt: 1, deadline: Instant::now() };
-        let _place = enter(&cell, &request).await.unwrap();
-        assert!(enter(&cell, &request).await.is_err());
+        let (full, rules) = cell("cell: { tenant_share: 1, classes: { default: { ceiling: 1, queue: 0 } } }");
+        let _place = enter(&full, &rules, &request()).await.unwrap();
+        assert!(enter(&full, &rules, &request()).await.is_err());
         let line = log.text();
-        let expected = "refused reason=class compartment=default active=1 limit=1 queued=0 queue=0";
+        let expected = "refused reason=class compartment=\"default\" active=1 limit=1 queued=0 queue=0";
+        assert!(line.contains(expected), "{line}");
+    }
+
+    // P9, P30
+    #[tokio::test]
+    async fn a_refusal_by_a_cap_is_logged_with_its_name() {
+        let (log, _logging) = Captured::start();
+        let (capped, rules) = cell(
+            "routes: [{ match: { path: / }, dependency: db }]
+cell: { tenant_share: 1, dependencies: { db: { max_in_flight: 1 } } }",
+        );
+        let _place = enter(&capped, &rules, &request()).await.unwrap();
+        assert!(enter(&capped, &rules, &request()).await.is_err());
+        let line = log.text();
+        let expected = "refused reason=class compartment=\"dependency db\" active=1 limit=1 queued=0";
         assert!(line.contains(expected), "{line}");
     }
 }

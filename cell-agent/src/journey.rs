@@ -40,6 +40,7 @@ use crate::metrics::{Metrics, Record};
 use crate::rejection::{self, Rejection};
 use crate::report::LoadField;
 use crate::request::BadRequest;
+use crate::rules::Rules;
 use crate::settings::BackendProtocol;
 use crate::{gate, request};
 
@@ -72,6 +73,7 @@ struct Traveller {
     body: ReplayBody,
     call: Call,
     is: Classified,
+    rules: Arc<Rules>,
 }
 
 impl Service for Journey {
@@ -120,8 +122,8 @@ impl Journey {
             self.cell.metrics.unclassified();
         })?;
         let Some(traveller) = traveller else { return Ok(answer::about_itself()) };
-        let record = self.cell.metrics.begin(traveller.is.class, arrived);
-        let class = self.cell.classifier.class_name(traveller.is.class);
+        let record = traveller.rules.metrics(traveller.is.class).begin(arrived);
+        let class = traveller.rules.class_name(traveller.is.class);
         let tenant = traveller.is.tenant;
         let span =
             tracing::debug_span!("request", %class, tenant = tenant.as_str(), attempt = traveller.is.attempt);
@@ -142,11 +144,12 @@ impl Journey {
     ) -> Result<Option<Traveller>, Rejection> {
         let Some(target) = request::check(&mut head, &self.cell.via)? else { return Ok(None) };
         let call = Call::read(&head, arrived).map_err(BadRequest::from)?;
-        let mut is = self.cell.classifier.classify(peer.ip(), &head, arrived)?;
+        let rules = self.cell.classifier.rules();
+        let mut is = self.cell.classifier.classify(&rules, peer.ip(), &head, arrived)?;
         is.deadline = call.bound(is.deadline);
         let withheld = || Withheld::new(&head.headers, headers::is_internal, []);
         let body = ReplayBody::without(body, head.version, self.cell.body, withheld);
-        Ok(Some(Traveller { peer, head, target, body, call, is }))
+        Ok(Some(Traveller { peer, head, target, body, call, is, rules }))
     }
 
     /// From classification to an answer. A rejection is recorded here, an answer at the end of its body.
@@ -178,7 +181,7 @@ impl Journey {
 
     async fn through_the_gate(
         &self,
-        Traveller { peer, mut head, target, body, call, is }: Traveller,
+        Traveller { peer, mut head, target, body, call, is, rules }: Traveller,
         record: &mut Record,
     ) -> Result<(Response<UpstreamBody>, Place), Rejection> {
         if let Some(bytes) = body.declared().filter(|bytes| *bytes > self.cell.body.max_bytes) {
@@ -194,13 +197,11 @@ impl Journey {
         if upgrade && http2 {
             return Err(Rejection::NoWebSocket);
         }
-        let place = gate::enter(&self.cell.compartments, &is).await?;
+        let place = gate::enter(&self.cell.compartments, &rules, &is).await?;
         record.admitted();
         if let Some(drills) = &self.cell.drills {
-            let class = self.cell.classifier.class_name(is.class);
-            drills
-                .strike(Comer { class, tenant: &is.tenant, dependency: None, deadline: is.deadline })
-                .await?;
+            let (class, dependency) = (rules.class_name(is.class), rules.dependency(is.route));
+            drills.strike(Comer { class, tenant: &is.tenant, dependency, deadline: is.deadline }).await?;
         }
         let trusted = self.cell.classifier.trusts(peer.ip());
         let relay = Relay {
@@ -208,7 +209,7 @@ impl Journey {
             trusted,
             version: head.version,
             via: &self.cell.via,
-            class: self.cell.classifier.class_name(is.class),
+            class: rules.class_name(is.class),
             call,
         };
         let lines = forward::prepare(&mut head.headers, &is, &relay);

@@ -24,8 +24,10 @@ mod rejection;
 mod report;
 mod request;
 mod routers;
+mod rules;
 mod settings;
 
 pub use app::{Agent, Listeners, Running, StartError};
 pub use backend::{Backend, BackendError};
+pub use rules::ReloadError;
 pub use settings::{BackendProtocol, Settings};

@@ -1,13 +1,14 @@
 //! What the agent counts, and what its compartments show at a scrape. Labels are classes, outcomes and reasons, all of
 //! them closed sets; a tenant is never one.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use cofferdam_bulkhead::{ClassSnapshot, Compartments, Snapshot};
-use cofferdam_fleet::ClassIndex;
+use cofferdam_bulkhead::{CapSnapshot, ClassSnapshot, Compartments, Snapshot};
 use cofferdam_model::{CellReason, ClassName};
 use cofferdam_proxy::tunnel::TunnelMetrics;
+use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -87,14 +88,21 @@ impl Outcome {
 /// The agent's own counters, resolved once, so that counting a request looks nothing up.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    classes: Vec<ClassMetrics>,
+    requests: Family<[(&'static str, String); 2], Counter>,
+    durations: Histograms,
+    holds: Histograms,
+    /// By name. A class that a fleet file takes away stays, since counters do.
+    classes: Mutex<BTreeMap<ClassName, Arc<ClassMetrics>>>,
     unclassified: Counter,
     pub(crate) tunnels: TunnelMetrics,
     began: Instant,
 }
 
+type Histograms = Family<[(&'static str, String); 1], Histogram, fn() -> Histogram>;
+
+/// One class's counters.
 #[derive(Debug)]
-struct ClassMetrics {
+pub(crate) struct ClassMetrics {
     name: ClassName,
     outcomes: [Counter; Outcome::ALL.len()],
     duration: Histogram,
@@ -105,8 +113,7 @@ struct ClassMetrics {
 /// One request's entry in the counters, made exactly once. Dropped without an outcome, the client was gone.
 #[derive(Debug)]
 pub(crate) struct Record {
-    metrics: Arc<Metrics>,
-    class: ClassIndex,
+    class: Arc<ClassMetrics>,
     started: Instant,
     /// When it was given its place.
     admitted: Option<Instant>,
@@ -116,35 +123,20 @@ pub(crate) struct Record {
 }
 
 impl Metrics {
-    /// Registers the counters for `classes`, by index.
-    pub(crate) fn register<'a>(
-        registry: &mut Registry,
-        classes: impl Iterator<Item = &'a ClassName>,
-    ) -> Arc<Self> {
-        let requests = Family::<[(&'static str, String); 2], Counter>::default();
-        let durations =
-            Family::<[(&'static str, String); 1], Histogram, fn() -> Histogram>::new_with_constructor(|| {
-                Histogram::new(BUCKETS)
-            });
-        let holds =
-            Family::<[(&'static str, String); 1], Histogram, fn() -> Histogram>::new_with_constructor(|| {
-                Histogram::new(HOLDS)
-            });
-        let (unclassified, began) = (Counter::default(), Instant::now());
-        let classes = classes.map(|class| {
-            let label = || ("class", class.to_string());
-            let outcome = |outcome: Outcome| ("outcome", outcome.as_str().to_owned());
-            ClassMetrics {
-                name: class.clone(),
-                outcomes: Outcome::ALL.map(|each| requests.get_or_create_owned(&[label(), outcome(each)])),
-                duration: durations.get_or_create_owned(&[label()]),
-                hold: holds.get_or_create_owned(&[label()]),
-                busiest: Busiest::new(began),
-            }
+    /// Registers the counters; those of a class come with the [first look](Self::of) for it.
+    pub(crate) fn register(registry: &mut Registry) -> Arc<Self> {
+        let durations = Histograms::new_with_constructor(|| Histogram::new(BUCKETS));
+        let holds = Histograms::new_with_constructor(|| Histogram::new(HOLDS));
+        let metrics = Arc::new(Self {
+            requests: Family::default(),
+            durations: durations.clone(),
+            holds: holds.clone(),
+            classes: Mutex::default(),
+            unclassified: Counter::default(),
+            tunnels: TunnelMetrics::register(registry, "cofferdam_agent"),
+            began: Instant::now(),
         });
-        let tunnels = TunnelMetrics::register(registry, "cofferdam_agent");
-        let metrics =
-            Arc::new(Self { classes: classes.collect(), unclassified: unclassified.clone(), tunnels, began });
+        let (requests, unclassified) = (metrics.requests.clone(), metrics.unclassified.clone());
         registry.register_collector(Box::new(PeaksCollector(Arc::clone(&metrics))));
         registry.register("cofferdam_agent_requests", "Requests by how they ended", requests);
         registry.register(
@@ -165,22 +157,37 @@ impl Metrics {
         metrics
     }
 
-    /// A request of `class` arrived at `started`.
-    pub(crate) fn begin(self: &Arc<Self>, class: ClassIndex, started: Instant) -> Record {
-        self.classes[usize::from(class.0)].busiest.count(started);
-        Record {
-            metrics: Arc::clone(self),
-            class,
-            started,
-            admitted: None,
-            switched: None,
-            outcome: Outcome::ClientGone,
-        }
+    /// The counters of a class.
+    pub(crate) fn of(&self, class: &ClassName) -> Arc<ClassMetrics> {
+        let mut classes = self.classes.lock();
+        let made = classes.entry(class.clone()).or_insert_with(|| {
+            let label = || ("class", class.to_string());
+            let outcome = |outcome: Outcome| ("outcome", outcome.as_str().to_owned());
+            let outcomes =
+                Outcome::ALL.map(|each| self.requests.get_or_create_owned(&[label(), outcome(each)]));
+            Arc::new(ClassMetrics {
+                name: class.clone(),
+                outcomes,
+                duration: self.durations.get_or_create_owned(&[label()]),
+                hold: self.holds.get_or_create_owned(&[label()]),
+                busiest: Busiest::new(self.began),
+            })
+        });
+        Arc::clone(made)
     }
 
     /// A request was turned away before it had a class.
     pub(crate) fn unclassified(&self) {
         self.unclassified.inc();
+    }
+}
+
+impl ClassMetrics {
+    /// A request of the class arrived at `started`.
+    pub(crate) fn begin(self: &Arc<Self>, started: Instant) -> Record {
+        self.busiest.count(started);
+        let class = Arc::clone(self);
+        Record { class, started, admitted: None, switched: None, outcome: Outcome::ClientGone }
     }
 }
 
@@ -204,7 +211,7 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        let class = &self.metrics.classes[usize::from(self.class.0)];
+        let class = &self.class;
         class.outcomes[self.outcome as usize].inc();
         let now = Instant::now();
         class.duration.observe((self.switched.unwrap_or(now) - self.started).as_secs_f64());
@@ -226,7 +233,7 @@ impl Collector for PeaksCollector {
         let (name, help) =
             ("cofferdam_agent_busiest_second", "The most requests that came within one second");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        self.0.classes.iter().try_for_each(|class| {
+        self.0.classes.lock().values().try_for_each(|class| {
             let labels = [("class", class.name.as_str())];
             ConstGauge::new(f64::from(class.busiest.most())).encode(family.encode_family(&labels)?)
         })
@@ -253,12 +260,15 @@ impl Collector for CompartmentsCollector {
             }
         }
         encode_refusals(&classes, &mut encoder)?;
-        let (name, help) = ("cofferdam_agent_queue_timeouts", "Requests refused after a wait in the queue");
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        classes.iter().try_for_each(|class| {
-            let labels = [("class", class.class.as_str())];
-            ConstCounter::new(class.timeouts).encode(family.encode_family(&labels)?)
-        })
+        encode_caps(&cell.caps, &mut encoder)?;
+        for (name, help, value) in CLASS_COUNTERS {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for class in &classes {
+                let labels = [("class", class.class.as_str())];
+                ConstCounter::new(value(class)).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -290,6 +300,41 @@ const CLASS_GAUGES: [Gauge<ClassSnapshot>; 9] = [
         class.oldest_wait.as_secs_f64()
     }),
 ];
+
+type ClassCounter = (&'static str, &'static str, fn(&ClassSnapshot) -> u64);
+
+const CLASS_COUNTERS: [ClassCounter; 2] = [
+    ("cofferdam_agent_queue_timeouts", "Requests refused after a wait in the queue", |class| class.timeouts),
+    ("cofferdam_agent_queue_hopeless", "Requests refused since they would have waited too long", |class| {
+        class.hopeless
+    }),
+];
+
+type CapGauge = (&'static str, &'static str, fn(&CapSnapshot) -> u32);
+
+const CAP_GAUGES: [CapGauge; 3] = [
+    ("cofferdam_agent_cap_in_use", "Places held under a cap of a route or a dependency", |cap| cap.used),
+    ("cofferdam_agent_cap_queued", "Requests under a cap that wait for a place", |cap| cap.queued),
+    ("cofferdam_agent_cap_limit", "The most requests under a cap, in use or waiting", |cap| cap.limit),
+];
+
+/// Labels of caps are the fleet file's own names.
+fn encode_caps(caps: &[CapSnapshot], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    for (name, help, value) in CAP_GAUGES {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for cap in caps {
+            let labels = [("kind", cap.name.kind.as_str()), ("name", &*cap.name.name)];
+            ConstGauge::new(f64::from(value(cap))).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    let (name, help) =
+        ("cofferdam_agent_cap_refusals", "Requests that a cap refused; their classes' count them too");
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    caps.iter().try_for_each(|cap| {
+        let labels = [("kind", cap.name.kind.as_str()), ("name", &*cap.name.name)];
+        ConstCounter::new(cap.refused).encode(family.encode_family(&labels)?)
+    })
+}
 
 fn encode_refusals(classes: &[ClassSnapshot], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let help = "Requests that the compartments refused, by the level that was full";

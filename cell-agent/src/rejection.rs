@@ -124,16 +124,19 @@ fn body_too_large() -> Problem {
 
 fn compartment(refused: &Refused) -> Problem {
     match refused {
-        Refused::Full { reason, class, .. } => {
+        Refused::Full { reason, class, cap, .. } => {
             let title = match reason {
+                CellReason::Class if cap.is_some() => "Cap of the route or its dependency is reached",
                 CellReason::Tenant => "Tenant holds its share of the class",
                 CellReason::Class => "Class is full",
                 CellReason::Cell => "Cell is full",
             };
-            refusal(
-                *reason,
-                problem(status(*reason), "compartment_full", title).member("class", class.as_str()),
-            )
+            let full = problem(status(*reason), "compartment_full", title).member("class", class.as_str());
+            let full = match cap {
+                Some(cap) => full.member("cap", cap.to_string()),
+                None => full,
+            };
+            refusal(*reason, full)
         }
         Refused::ShutDown => {
             let kind = problem(status(CellReason::Cell), "draining", "Cell is draining");

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use rustix::process::Signal;
+
 use crate::support::eventually;
 use crate::support::files::{PINS, alone, revision};
+use crate::support::processes::RealFleet;
 use crate::support::raw::{self, get};
 use crate::support::routers::TestRouter;
 use crate::support::scripted::{Play, Scripted, ok};
@@ -105,4 +108,22 @@ async fn fifty_reloads_under_load_fail_no_request() {
     load.join_all().await;
     assert_eq!(router.admin("/fleet").await["revision"], 51);
     router.idle().await;
+}
+
+#[tokio::test]
+async fn a_changed_file_is_taken_by_router_and_cell_without_a_word_and_at_once_on_a_hangup() {
+    let fleet = RealFleet::start(2, &[], |cells| revision(1, cells, "")).await;
+    let cell = &fleet.cells[0];
+    let places = |n: u32| format!("cell: {{ max_in_flight: {n} }}\n");
+    let taken = |log: String| log.matches("fleet file taken").count();
+    let write = |n: u64| fleet.write(&revision(n, &fleet.addresses, &places(n as u32)));
+    write(2);
+    for process in [&fleet.router, cell] {
+        eventually("the file", async || (taken(process.log()) == 1).then_some(())).await;
+    }
+    write(3);
+    cell.signal(Signal::HUP);
+    eventually("the file", async || (taken(cell.log()) >= 2).then_some(())).await;
+    write(1);
+    eventually("a refusal", async || cell.log().contains("revision 1 is below 3").then_some(())).await;
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use cofferdam_fleet::{Fleet, Trusted};
 use cofferdam_model::{Alphabet, TenantId};
 use cofferdam_proxy::upstream::UpstreamLimits;
@@ -22,6 +23,7 @@ use tokio::net::TcpListener;
 use super::*;
 use crate::captured::hear;
 use crate::routers::Routers;
+use crate::rules::layout;
 
 /// How a journey is cut short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,12 +66,12 @@ cells: [{ id: cell-a, url: http://a:1 }, { id: cell-b, url: http://b:1 }]
 cell: { max_in_flight: 1, classes: { default: { queue: 1, max_wait: 60s } } }
 ";
     let fleet = Fleet::parse(fleet, Path::new(".")).unwrap().fleet;
-    let compartments = Compartments::new(gate::layout(&fleet.cell).unwrap());
-    let classes = fleet.cell.classes.iter().map(|class| &class.name);
+    let compartments = Compartments::new(layout(&fleet).unwrap());
+    let rules = Arc::new(ArcSwap::from(Rules::of(fleet)));
     let cell = Cell {
         via: Via::new("cofferdam-test+cell-a").unwrap(),
-        metrics: Metrics::register(&mut Registry::default(), classes),
-        classifier: Classifier::new(Arc::new(fleet), Arc::new(Routers::new(Trusted::loopback()))),
+        metrics: Metrics::register(&mut Registry::default()),
+        classifier: Classifier::new(rules, Arc::new(Routers::new(Trusted::loopback()))),
         compartments: compartments.clone(),
         census: Census::register(&mut Registry::default(), "test", NonZeroU32::MAX),
         backend_protocol: BackendProtocol::Auto,

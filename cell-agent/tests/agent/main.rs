@@ -7,5 +7,6 @@ mod drain;
 mod faults;
 mod hop;
 mod release;
+mod reload;
 mod support;
 mod unix;

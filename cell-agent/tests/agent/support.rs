@@ -46,6 +46,14 @@ struct Seen {
     go: Semaphore,
 }
 
+/// A fleet of two cells with these sections in its file.
+pub(crate) fn fleet(sections: &str) -> Fleet {
+    let text = format!(
+        "fleet: test\ncells: [{{ id: cell-a, url: http://a:1 }}, {{ id: cell-b, url: http://b:1 }}]\n{sections}"
+    );
+    Fleet::parse(&text, Path::new(".")).unwrap().fleet
+}
+
 pub(crate) fn any_port() -> TcpListener {
     listen::one(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap()
 }
@@ -57,10 +65,7 @@ impl TestCell {
     }
 
     pub(crate) fn start_with(backend: SocketAddr, sections: &str, set: impl FnOnce(&mut Settings)) -> Self {
-        let text = format!(
-            "fleet: test\ncells: [{{ id: cell-a, url: http://a:1 }}, {{ id: cell-b, url: http://b:1 }}]\n{sections}"
-        );
-        let fleet = Fleet::parse(&text, Path::new(".")).unwrap().fleet;
+        let fleet = fleet(sections);
         let backend = format!("http://{backend}").parse().unwrap();
         let mut settings = Settings::new(CellId::parse("cell-a").unwrap(), backend);
         settings.check_every = Duration::from_millis(10);

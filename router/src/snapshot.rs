@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use cofferdam_fleet::{Class, Fleet};
-use cofferdam_model::{Digest, Revision, headers};
+use cofferdam_model::{Digest, Revision, Saturation, headers};
 use cofferdam_placement::{CellSpec, Placement, PlacementError, Slots, Spec};
 use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::via::Via;
 use http::header::InvalidHeaderValue;
 
-use crate::cells::{Cell, Directory};
+use crate::cells::{Cell, Directory, shed_bounds};
 use crate::limits::{LimitsError, PlanLimits, RouteLimits};
 
 /// One fleet file, ready for requests.
@@ -25,6 +25,8 @@ pub(crate) struct Snapshot {
     pub(crate) routes: Vec<RouteLimits>,
     /// By `CellIndex`.
     pub(crate) cells: Vec<Arc<Cell>>,
+    /// By `ClassIndex`: from how full on it is shed.
+    pub(crate) shed_bounds: Vec<Option<Saturation>>,
     /// By `ClassIndex`: what every hop to an agent says of its class and of this snapshot.
     pub(crate) hops: Vec<FieldLines>,
     /// The name by which this fleet's routers know their own Via: two fleets in a row are no loop.
@@ -90,7 +92,8 @@ impl Snapshot {
         let via = Via::new(&format!("cofferdam-{}", fleet.name))?;
         let hop = |class: &Class| hop(class, fleet.revision, placement.digest());
         let hops = fleet.cell.classes.iter().map(hop).collect();
-        Ok(Self { fleet, placement, plans, routes, cells, hops, via })
+        let shed_bounds = shed_bounds(&fleet.cell.classes);
+        Ok(Self { fleet, placement, plans, routes, cells, shed_bounds, hops, via })
     }
 
     /// Whether this snapshot may follow `running`.

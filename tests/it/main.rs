@@ -9,6 +9,7 @@ mod support;
 mod advise;
 mod alerts;
 mod bodies;
+mod choice;
 mod command;
 mod connections;
 mod drain;

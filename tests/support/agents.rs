@@ -19,6 +19,8 @@ use super::{ANY, eventually};
 #[derive(Debug)]
 pub(crate) struct TestFleet {
     pub(crate) router: TestRouter,
+    /// The fleet file, for routers beside this one.
+    pub(crate) text: String,
     pub(crate) cells: Vec<TestCell>,
 }
 
@@ -33,12 +35,17 @@ pub(crate) struct TestCell {
 impl TestFleet {
     /// A fleet of two cells with these further sections in its file.
     pub(crate) async fn start(rest: &str) -> Self {
-        Self::with(rest, false, Self::by_path().await, BodyLimits::default()).await
+        Self::with(rest, false, Self::by_path(2).await, BodyLimits::default()).await
     }
 
     /// The same, with the cells' probes in the file.
     pub(crate) async fn probed(rest: &str) -> Self {
-        Self::with(rest, true, Self::by_path().await, BodyLimits::default()).await
+        Self::of(2, rest).await
+    }
+
+    /// The same, of so many cells.
+    pub(crate) async fn of(n_cells: usize, rest: &str) -> Self {
+        Self::with(rest, true, Self::by_path(n_cells).await, BodyLimits::default()).await
     }
 
     /// The same without probes, before these backends.
@@ -48,16 +55,21 @@ impl TestFleet {
 
     /// The same, with these bounds on bodies at both hops.
     pub(crate) async fn sized(rest: &str, backends: [Scripted; 2], body: BodyLimits) -> Self {
-        Self::with(rest, false, backends, body).await
+        Self::with(rest, false, backends.into(), body).await
     }
 
-    async fn by_path() -> [Scripted; 2] {
-        [Scripted::start(by_path(&cell_id(0))).await, Scripted::start(by_path(&cell_id(1))).await]
+    async fn by_path(n: usize) -> Vec<Scripted> {
+        let mut backends = Vec::new();
+        for index in 0..n {
+            backends.push(Scripted::start(by_path(&cell_id(index))).await);
+        }
+        backends
     }
 
-    async fn with(rest: &str, probed: bool, backends: [Scripted; 2], body: BodyLimits) -> Self {
-        let sockets = [(); 2].map(|()| (listen::one(ANY).unwrap(), listen::one(ANY).unwrap()));
-        let addresses = sockets.each_ref().map(|(data, _)| data.local_addr().unwrap());
+    async fn with(rest: &str, probed: bool, backends: Vec<Scripted>, body: BodyLimits) -> Self {
+        let socket = |_: &Scripted| (listen::one(ANY).unwrap(), listen::one(ANY).unwrap());
+        let sockets: Vec<_> = backends.iter().map(socket).collect();
+        let addresses: Vec<_> = sockets.iter().map(|(data, _)| data.local_addr().unwrap()).collect();
         let mut text = fleet(&addresses, rest);
         for (data, probes) in sockets.iter().filter(|_| probed) {
             let (url, probe) = (data.local_addr().unwrap(), probes.local_addr().unwrap());
@@ -69,7 +81,7 @@ impl TestFleet {
             cells.push(TestCell::start(index, &text, data, probes, backend, body));
         }
         let settings = Settings { body, ..settings() };
-        Self { router: TestRouter::with(&text, settings, 1), cells }
+        Self { router: TestRouter::with(&text, settings, 1), text, cells }
     }
 
     /// Waits until nothing holds a permit or a place anywhere.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use cofferdam_fleet::{self as fleet, Origin};
-use cofferdam_model::{CellId, ZoneId};
+use cofferdam_model::{CellId, Report, ZoneId};
 use cofferdam_telemetry::logs::with_causes;
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
@@ -16,7 +16,8 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::health::Health;
-use super::saturation::{LastReport, Reported};
+use super::mistrust::Mistrust;
+use super::saturation::{Load, Reported, Room};
 
 /// A cell, as this router knows it.
 #[derive(Debug)]
@@ -27,7 +28,8 @@ pub(crate) struct Cell {
     pub(crate) authority: Box<str>,
     pub(crate) probe: Option<Origin>,
     pub(crate) health: Health,
-    report: LastReport,
+    load: Load,
+    mistrust: Mistrust,
     in_flight: AtomicU32,
 }
 
@@ -49,7 +51,8 @@ impl Cell {
             authority: cell.url.authority().into(),
             probe: cell.probe.clone(),
             health: Health::new(cell.probe.is_some()),
-            report: LastReport::default(),
+            load: Load::default(),
+            mistrust: Mistrust::new(),
             in_flight: AtomicU32::new(0),
         }
     }
@@ -74,7 +77,40 @@ impl Cell {
 
     /// Takes note of the load report that came with an answer.
     pub(crate) fn note_report(&self, report: http::HeaderValue, now: Instant) {
-        self.report.keep(report, now);
+        self.log_avoidance(self.load.keep(report, now));
+    }
+
+    /// Takes note of the load that the cell told when it was asked.
+    pub(crate) fn note_pulled(&self, report: &Report, now: Instant) {
+        self.log_avoidance(self.load.take(report, now));
+    }
+
+    fn log_avoidance(&self, changed: Option<bool>) {
+        match changed {
+            Some(true) => tracing::info!(cell = %self.id, "cell is avoided: it is full, or a class of it"),
+            Some(false) => tracing::info!(cell = %self.id, "cell is taken again"),
+            None => {}
+        }
+    }
+
+    /// Takes note of an attempt that failed through the cell's own fault, which may have been fast.
+    pub(crate) fn note_failure(&self, now: Instant) {
+        self.mistrust.add(now);
+    }
+
+    /// Whether requests of `class` had better go elsewhere, by what the cell said of its load.
+    pub(crate) fn is_avoided(&self, class: &str, now: Instant) -> bool {
+        self.load.is_avoided(class, now)
+    }
+
+    /// How full the cell is for `class`, where it said so lately.
+    pub(crate) fn room(&self, class: &str, now: Instant) -> Option<Room> {
+        self.load.room(class, now)
+    }
+
+    /// This router's own requests in flight on the cell, and those that failed there lately.
+    pub(crate) fn own_load(&self, now: Instant) -> f32 {
+        self.in_flight() as f32 + self.mistrust.weight(now)
     }
 
     /// Takes note of a connect that failed.
@@ -86,7 +122,7 @@ impl Cell {
 
     /// What the cell last said of its load.
     pub(crate) fn reported(&self, now: Instant) -> Option<Reported> {
-        self.report.read(now)
+        self.load.reported(now)
     }
 }
 
@@ -147,10 +183,14 @@ impl Collector for Directory {
         gauge("cofferdam_router_cell_up", "Whether the cell is believed to be up", &up)?;
         let in_flight = |cell: &Cell| Some(f64::from(cell.in_flight()));
         gauge("cofferdam_router_cell_in_flight", "This router's requests in flight on the cell", &in_flight)?;
-        let saturation = |cell: &Cell| cell.reported(now).map(|reported| reported.report.cell.as_f64());
+        let saturation = |cell: &Cell| cell.reported(now).map(|reported| reported.cell.saturation.as_f64());
         gauge("cofferdam_router_cell_saturation", "The saturation that the cell last reported", &saturation)?;
         let age = |cell: &Cell| cell.reported(now).map(|reported| reported.age.as_secs_f64());
-        gauge("cofferdam_router_cell_report_age_seconds", "The age of the cell's last report", &age)
+        gauge("cofferdam_router_cell_report_age_seconds", "The age of the cell's last report", &age)?;
+        let avoided =
+            |cell: &Cell| Some(cell.reported(now).map_or(0, |reported| reported.n_avoided()) as f64);
+        let help = "How many of the cell and its classes are avoided because they are full";
+        gauge("cofferdam_router_cell_avoided", help, &avoided)
     }
 }
 

@@ -1,11 +1,17 @@
-//! The prober: asks each cell's probe listener whether it is ready, on the control thread, never on a data path.
+//! The prober: asks each cell's probe listener whether it is ready and how full it is, on the control thread, never on a
+//! data path.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cofferdam_model::{ClassName, ClassSaturation, Report, Saturation};
 use cofferdam_telemetry::logs::with_causes;
+use serde::Deserialize;
 
 use super::directory::{Cell, Directory};
+
+/// The longest answer that is read: 64 classes and the tenants with most places have far less.
+const MAX_ANSWER: usize = 64 * 1024;
 
 /// Asks every cell that has a probe, every `every`, for ever. A probe that takes longer than that has failed.
 pub(crate) async fn probe_for_ever(directory: Directory, every: Duration) {
@@ -28,6 +34,31 @@ pub(crate) async fn probe_for_ever(directory: Directory, every: Duration) {
     }
 }
 
+/// What is read of an agent's `/saturation`.
+#[derive(Debug, Deserialize)]
+struct Said {
+    saturation: f64,
+    classes: Vec<ClassSaid>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ClassSaid {
+    class: String,
+    saturation: f64,
+}
+
+impl Said {
+    /// Nothing where a number or a name is none.
+    fn report(&self) -> Option<Report> {
+        let class = |said: &ClassSaid| {
+            let class = ClassName::parse(&said.class).ok()?;
+            Some(ClassSaturation { class, saturation: Saturation::from_f64(said.saturation)? })
+        };
+        let classes = self.classes.iter().take(Report::MAX_CLASSES).map(class).collect::<Option<_>>()?;
+        Some(Report { cell: Saturation::from_f64(self.saturation)?, classes })
+    }
+}
+
 async fn probe(client: reqwest::Client, cell: Arc<Cell>) {
     let Some(origin) = &cell.probe else { return };
     let answer = client.get(format!("{origin}/readyz")).send().await;
@@ -42,4 +73,25 @@ async fn probe(client: reqwest::Client, cell: Arc<Cell>) {
             }
         }
     }
+    if let Some(report) = pull(&client, &format!("{origin}/saturation")).await {
+        cell.note_pulled(&report, Instant::now());
+    }
+}
+
+/// How full the cell is. What answers no probe, or is no agent, says nothing.
+async fn pull(client: &reqwest::Client, url: &str) -> Option<Report> {
+    let answer = client.get(url).send().await.ok().filter(|answer| answer.status().is_success())?;
+    serde_json::from_slice::<Said>(&read(answer).await?).ok()?.report()
+}
+
+/// A body of bounded size.
+async fn read(mut answer: reqwest::Response) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    while let Some(part) = answer.chunk().await.ok()? {
+        if body.len() + part.len() > MAX_ANSWER {
+            return None;
+        }
+        body.extend_from_slice(&part);
+    }
+    Some(body)
 }

@@ -1,19 +1,28 @@
-//! In which order are the shard's cells tried? Home first; what is believed down last, and never left out.
+//! In which order are the shard's cells tried? What is believed down comes last, and is never left out; before it comes
+//! what is so full that it is avoided. Among the rest home is first, or, where the fleet file says `balance`, whichever
+//! has least to do. Where all have too little room for a class, it is shed.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use cofferdam_model::{CellIndex, Shard};
+use cofferdam_fleet::Choose;
+use cofferdam_model::{CellIndex, Saturation, Shard};
 
 use super::admit::Admitted;
 use super::place::Placed;
+use super::reject::{Reason, Rejection};
 use crate::cells::Cell;
+use crate::snapshot::Snapshot;
+
+/// What is added to a reported saturation before cells are compared, so that little of nearly nothing decides nothing.
+const SLIGHT: f32 = 0.05;
 
 /// A request with its cells in the order in which they are tried: what forwarding demands.
 #[derive(Debug)]
 pub(super) struct Chosen<'v> {
     pub(super) admitted: Admitted<'v>,
-    pub(super) candidates: Candidates<'v>,
+    /// Or why it is sent to none; in a box, which keeps every other request's future small.
+    pub(super) candidates: Result<Candidates<'v>, Box<Rejection>>,
 }
 
 /// The cells of one shard that have not been tried. It never yields one from outside the shard, nor one twice.
@@ -21,79 +30,110 @@ pub(super) struct Chosen<'v> {
 pub(super) struct Candidates<'v> {
     shard: Shard<'v>,
     cells: &'v [Arc<Cell>],
+    class: &'v str,
+    choose: Choose,
     /// By place in the shard; a shard has at most 64 cells.
     tried: u64,
 }
 
+/// What a cell is ordered by. Smaller is better.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+struct Rank {
+    down: bool,
+    avoided: bool,
+    load: f32,
+}
+
 /// Prepares the order; the beliefs are asked at each step, so that they are fresh.
-pub(super) fn choose<'v>(placed: Placed<'v>, cells: &'v [Arc<Cell>]) -> Chosen<'v> {
-    Chosen { admitted: placed.admitted, candidates: Candidates::new(placed.shard, cells) }
+pub(super) fn choose<'v>(placed: Placed<'v>, snapshot: &'v Snapshot, now: Instant) -> Chosen<'v> {
+    let Placed { admitted, shard } = placed;
+    let class = admitted.identified.route.class.get();
+    let candidates = Candidates {
+        shard,
+        cells: &snapshot.cells,
+        class: snapshot.fleet.cell.classes[class].name.as_str(),
+        choose: snapshot.fleet.placement.choose,
+        tried: 0,
+    };
+    let bound = snapshot.shed_bounds[class];
+    if bound.is_none_or(|bound| !candidates.have_no_room(bound, now)) {
+        return Chosen { admitted, candidates: Ok(candidates) };
+    }
+    let detail = format!("class {} is shed while all cells of the shard are this full", candidates.class);
+    Chosen { admitted, candidates: Err(Rejection::new(Reason::Shed, detail).into()) }
 }
 
 impl<'v> Candidates<'v> {
-    fn new(shard: Shard<'v>, cells: &'v [Arc<Cell>]) -> Self {
-        Self { shard, cells, tried: 0 }
+    /// The next cell to try.
+    pub(super) fn next(&mut self, now: Instant) -> Option<CellIndex> {
+        let (place, cell) = self.best(now)?;
+        self.tried |= 1 << place;
+        Some(cell)
     }
 
-    /// The next cell to try: the first that is up, or else the first at all.
-    pub(super) fn next(&mut self, now: Instant) -> Option<CellIndex> {
-        let untried = |&(place, _): &(usize, &CellIndex)| self.tried & (1 << place) == 0;
-        let up = |&(_, cell): &(usize, &CellIndex)| self.cells[cell.get()].health.is_up(now);
-        let cells = || self.shard.cells().iter().enumerate().take(64).filter(untried);
-        let (place, cell) = cells().find(up).or_else(|| cells().next())?;
-        self.tried |= 1 << place;
-        Some(*cell)
+    fn best(&self, now: Instant) -> Option<(usize, CellIndex)> {
+        if self.choose == Choose::Primary {
+            let is_well = |&(_, cell): &(usize, CellIndex)| self.is_well(cell, now);
+            if let Some(first) = self.untried().find(is_well) {
+                return Some(first);
+            }
+        }
+        let usual = self.usual_saturation(now);
+        let rank = |cell| self.rank(cell, usual, now);
+        let ranked = self.untried().map(|(place, cell)| (rank(cell), place, cell));
+        // The earlier of two equal ones stays.
+        let best = ranked.reduce(|best, other| if other.0 < best.0 { other } else { best });
+        best.map(|(_, place, cell)| (place, cell))
+    }
+
+    fn untried(&self) -> impl Iterator<Item = (usize, CellIndex)> {
+        let places = self.shard.cells().iter().copied().enumerate().take(64);
+        places.filter(|(place, _)| self.tried & (1 << place) == 0)
+    }
+
+    fn cell(&self, cell: CellIndex) -> &'v Cell {
+        &self.cells[cell.get()]
+    }
+
+    fn is_well(&self, cell: CellIndex, now: Instant) -> bool {
+        let cell = self.cell(cell);
+        cell.health.is_up(now) && !cell.is_avoided(self.class, now)
+    }
+
+    /// Among those who are down nothing but their order counts: what they said of their load is of another time.
+    fn rank(&self, index: CellIndex, usual: f32, now: Instant) -> Rank {
+        let cell = self.cell(index);
+        if !cell.health.is_up(now) {
+            return Rank { down: true, avoided: false, load: 0.0 };
+        }
+        let room = cell.room(self.class, now);
+        let saturation = room.map_or(usual, |room| room.cell.max(room.class).as_f64() as f32);
+        // A report alone is old, and shows the same emptier cell to every router; requests of our own alone say nothing of
+        // those of others. Their product has no unit, and whoever is ahead by either must be behind by the other.
+        let load = (cell.own_load(now) + 1.0) * (saturation + SLIGHT);
+        Rank { down: false, avoided: room.is_some_and(|room| room.avoided), load }
+    }
+
+    /// What is taken for the saturation of a cell that says nothing: that of the others, which is neither for it nor against it.
+    fn usual_saturation(&self, now: Instant) -> f32 {
+        let rooms = self.shard.cells().iter().filter_map(|cell| self.cell(*cell).room(self.class, now));
+        let (sum, n) =
+            rooms.fold((0.0, 0), |(sum, n), room| (sum + room.cell.max(room.class).as_f64(), n + 1));
+        if n == 0 { 0.0 } else { (sum / f64::from(n)) as f32 }
+    }
+
+    /// Whether all cells that are up have said that they are at least this full, and that the class has no room of its own
+    /// left either: what the class alone fills is for its agent to queue or refuse. With no cell up there is nothing to know.
+    fn have_no_room(&self, bound: Saturation, now: Instant) -> bool {
+        let mut up = self.untried().filter(|(_, cell)| self.cell(*cell).health.is_up(now)).peekable();
+        let is_full = |cell: CellIndex| {
+            self.cell(cell).room(self.class, now).is_some_and(|room| room.cell.min(room.class) >= bound)
+        };
+        // One cell that is well is the common case, and is seen without a lock.
+        up.peek().is_some_and(|(_, cell)| self.cell(*cell).is_avoided(self.class, now))
+            && up.all(|(_, cell)| is_full(cell))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io;
-    use std::path::Path;
-
-    use cofferdam_fleet::Fleet;
-
-    use super::*;
-    use crate::cells::Directory;
-
-    fn cells(n: usize) -> Vec<Arc<Cell>> {
-        let entries: String = (0..n)
-            .map(|i| format!("  - {{ id: cell-{i}, url: \"http://127.0.0.1:{}\" }}\n", 7000 + i))
-            .collect();
-        let fleet = Fleet::parse(&format!("fleet: f\ncells:\n{entries}"), Path::new(".")).unwrap().fleet;
-        Directory::default().adopt(&fleet.cells)
-    }
-
-    fn refused() -> io::Error {
-        io::ErrorKind::ConnectionRefused.into()
-    }
-
-    fn order(shard: &[CellIndex], cells: &[Arc<Cell>], now: Instant) -> Vec<u16> {
-        let mut candidates = Candidates::new(Shard::new(shard), cells);
-        std::iter::from_fn(|| candidates.next(now)).map(|cell| cell.0).collect()
-    }
-
-    #[test]
-    fn home_comes_first_and_what_is_down_last_but_never_left_out() {
-        let (cells, shard, now) = (cells(4), [CellIndex(2), CellIndex(0)], Instant::now());
-        assert_eq!(order(&shard, &cells, now), [2, 0]);
-        cells[2].note_fault(&refused(), now);
-        assert_eq!(order(&shard, &cells, now), [0, 2]);
-        cells[0].note_fault(&refused(), now);
-        assert_eq!(order(&shard, &cells, now), [2, 0]);
-        cells[2].note_answer(true);
-        assert_eq!(order(&shard, &cells, now), [2, 0]);
-    }
-
-    #[test]
-    fn a_cell_that_goes_down_between_two_tries_is_not_tried_twice() {
-        let (cells, shard, now) = (cells(3), [CellIndex(0), CellIndex(1), CellIndex(2)], Instant::now());
-        let mut candidates = Candidates::new(Shard::new(&shard), &cells);
-        assert_eq!(candidates.next(now), Some(CellIndex(0)));
-        cells[0].note_fault(&refused(), now);
-        cells[1].note_fault(&refused(), now);
-        assert_eq!(candidates.next(now), Some(CellIndex(2)));
-        assert_eq!(candidates.next(now), Some(CellIndex(1)));
-        assert_eq!(candidates.next(now), None);
-    }
-}
+mod tests;

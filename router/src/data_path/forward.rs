@@ -72,8 +72,12 @@ pub(super) fn forward<'v>(
     outgoing: &mut Outgoing,
     exchange: &Exchange<'_>,
 ) -> impl Future<Output = Forwarded<'v>> + Send {
-    let Chosen { admitted, mut candidates } = chosen;
+    let Chosen { admitted, candidates } = chosen;
     async move {
+        let mut candidates = match candidates {
+            Ok(candidates) => candidates,
+            Err(shed) => return Forwarded { admitted, reached: false, answer: Err(*shed) },
+        };
         let mut n_attempts: u8 = 0;
         let (mut reached, mut refused, mut refreshed, mut retried) = (false, None, false, false);
         let mut next = None;
@@ -141,7 +145,12 @@ impl Exchange<'_> {
         let on_cell = self.view.snapshot.cells[cell.get()].enter();
         let failed = match self.send(cell, fresh, head, &on_cell, deadline.into()).await {
             Ok((response, fault)) => match fault {
-                None => return Ok(Answer { response, on_cell, cell }),
+                None => {
+                    if response.status().is_server_error() {
+                        on_cell.cell().note_failure(Instant::now());
+                    }
+                    return Ok(Answer { response, on_cell, cell });
+                }
                 Some(fault) => {
                     let retry_after = retry_after(response.headers());
                     // In a box, since every attempt would else have room for this.
@@ -153,6 +162,9 @@ impl Exchange<'_> {
         };
         let (id, fault) = (on_cell.cell().id.as_str(), failed.fault.as_str());
         tracing::debug!(cell = id, fault, "attempt failed");
+        if failed.fault.is_the_cells() {
+            on_cell.cell().note_failure(Instant::now());
+        }
         self.metrics.attempt_failed(id, fault);
         Err(failed)
     }

@@ -113,7 +113,7 @@ impl DataPath {
             _ => Box::pin(admit::wait_for_turn(admitted)).await,
         };
         let placed = place::place(admitted, snapshot);
-        let chosen = choose::choose(placed, &snapshot.cells);
+        let chosen = choose::choose(placed, snapshot, Instant::now());
         let exchange = forward::Exchange { view, metrics: &self.metrics, call, body: &body };
         let forwarded = forward::forward(chosen, &mut outgoing, &exchange).await;
         if let Ok(answer) = &forwarded.answer {

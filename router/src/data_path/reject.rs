@@ -42,6 +42,8 @@ pub(crate) enum Reason {
     Limit(Level, Limited),
     /// An agent refused, and there was nowhere else to go.
     Cell(CellReason),
+    /// All cells of the shard are so full that this class of requests is not sent.
+    Shed,
     /// No cell of the shard could be reached.
     PairDown,
     /// The cell was lost while it had the request.
@@ -71,7 +73,9 @@ impl Reason {
         match self {
             Self::Limit(level, limited) => (level.as_str(), limited.as_str()),
             Self::Cell(reason) => ("cell", reason.as_str()),
-            Self::PairDown | Self::Lost | Self::Malformed | Self::Deadline => ("cell", self.word()),
+            Self::Shed | Self::PairDown | Self::Lost | Self::Malformed | Self::Deadline => {
+                ("cell", self.word())
+            }
             _ => ("request", self.word()),
         }
     }
@@ -106,6 +110,7 @@ impl Reason {
             Self::Cell(CellReason::Tenant) => "cell_tenant",
             Self::Cell(CellReason::Class) => "cell_class",
             Self::Cell(CellReason::Cell) => "cell_full",
+            Self::Shed => "shed",
             Self::PairDown => "pair_down",
             Self::Lost => "cell_lost",
             Self::Malformed => "cell_malformed",
@@ -137,6 +142,7 @@ impl Reason {
                 (StatusCode::SERVICE_UNAVAILABLE, "This class of requests is full")
             }
             Self::Cell(CellReason::Cell) => (StatusCode::SERVICE_UNAVAILABLE, "The cell has no room"),
+            Self::Shed => (StatusCode::SERVICE_UNAVAILABLE, "Your cells have no room for this class"),
             Self::PairDown => (StatusCode::SERVICE_UNAVAILABLE, "None of your cells can be reached"),
             Self::Lost => (StatusCode::BAD_GATEWAY, "The cell was lost during the request"),
             Self::Malformed => (StatusCode::BAD_GATEWAY, "The cell's answer was not valid"),
@@ -147,7 +153,7 @@ impl Reason {
 
     /// Whether it is a limit or a full cell that says no, and not something about the request.
     pub(super) fn is_want_of_room(self) -> bool {
-        matches!(self, Self::Limit(..) | Self::Cell(_))
+        matches!(self, Self::Limit(..) | Self::Cell(_) | Self::Shed)
     }
 
     /// The outcome that a request refused for this reason counts as.
@@ -308,6 +314,6 @@ mod tests {
         assert_eq!(status(Reason::Limit(Level::Fleet, Limited::Store)), 503);
         assert_eq!(status(Reason::Cell(CellReason::Class)), 503);
         assert_eq!(status(Reason::Cell(CellReason::Cell)), 503);
-        assert_eq!(status(Reason::PairDown), 503);
+        assert_eq!((status(Reason::PairDown), status(Reason::Shed)), (503, 503));
     }
 }

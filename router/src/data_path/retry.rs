@@ -84,6 +84,18 @@ impl Fault {
         }
     }
 
+    /// Whether the cell failed, and not the request, its tenant or its time: then the cell is no less busy for it.
+    pub(super) fn is_the_cells(self) -> bool {
+        matches!(
+            self,
+            Self::Connect
+                | Self::Lost { .. }
+                | Self::BackendLost
+                | Self::Malformed
+                | Self::Refused(CellReason::Cell)
+        )
+    }
+
     /// Whether a backend may have seen the request.
     pub(super) fn reached(self) -> bool {
         !matches!(self, Self::Connect | Self::Unsent | Self::Refused(_))

@@ -38,7 +38,7 @@ pub use limits::{Ceiling, LimitMode, LimitModeError, LimitRules};
 pub use nearest::did_you_mean;
 pub use origin::{Origin, OriginError};
 pub use path::normal_path;
-pub use placement::{Pin, PlacementRules};
+pub use placement::{Choose, ChooseError, Pin, PlacementRules};
 pub use plans::{Bucket, MAX_BURST, MAX_IN_FLIGHT, Plan, PlanIndex};
 pub use problem::{FleetError, Problem};
 pub use quota::Quota;

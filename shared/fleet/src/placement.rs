@@ -1,12 +1,15 @@
-//! `placement`: the numbers that the table of shards is built from, and the tenants that bypass it.
+//! `placement`: the numbers that the table of shards is built from, the tenants that bypass it, and how routers choose among
+//! the cells of one shard.
 
 use std::io::Read;
 use std::path::Path;
+use std::str::FromStr;
 
 use cofferdam_model::{Alphabet, CellIndex, TenantId};
 
 use crate::cells::Cells;
 use crate::node::{Fields, Node};
+use crate::scalars::{Scalar, scalar};
 use crate::tenant::read_tenant;
 
 /// The sizes that a table may have: an index of 16 or of 20 bits out of a tenant's hash.
@@ -26,7 +29,24 @@ pub struct PlacementRules {
     pub shard_size: u16,
     /// Tenants with cells of their own choosing, sorted by tenant.
     pub pins: Vec<Pin>,
+    /// How routers choose among a shard's cells; primary by default. It moves nobody to another shard.
+    pub choose: Choose,
 }
+
+/// How routers choose among the cells of one shard that are up and have room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Choose {
+    /// Home serves for as long as it is up and has room.
+    #[default]
+    Primary,
+    /// Whichever has less to do.
+    Balance,
+}
+
+/// Why text is no way to choose.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not primary or balance")]
+pub struct ChooseError(String);
 
 /// A tenant whose cells the file names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +59,7 @@ pub struct Pin {
 
 impl Default for PlacementRules {
     fn default() -> Self {
-        Self { slots: 65_536, seed: 0, shard_size: 2, pins: Vec::new() }
+        Self { slots: 65_536, seed: 0, shard_size: 2, pins: Vec::new(), choose: Choose::default() }
     }
 }
 
@@ -50,7 +70,7 @@ impl PlacementRules {
             check_shard_size(rules.shard_size, cells, root);
             return rules;
         };
-        let fields = section.fields(&["slots", "seed", "seed_file", "shard_size", "pins"]);
+        let fields = section.fields(&["slots", "seed", "seed_file", "shard_size", "pins", "choose"]);
         if let Some(slots) = fields.get("slots") {
             rules.slots = read_slots(slots).unwrap_or(rules.slots);
         }
@@ -63,7 +83,24 @@ impl PlacementRules {
         if let Some(pins) = fields.get("pins") {
             rules.pins = read_pins(pins, rules.shard_size, cells, alphabet);
         }
+        rules.choose = fields.scalar("choose").unwrap_or_default();
         rules
+    }
+}
+
+scalar! {
+    Choose, Choose::from_str, "primary or balance";
+}
+
+impl FromStr for Choose {
+    type Err = ChooseError;
+
+    fn from_str(text: &str) -> Result<Self, ChooseError> {
+        match text {
+            "primary" => Ok(Self::Primary),
+            "balance" => Ok(Self::Balance),
+            _ => Err(ChooseError(text.to_owned())),
+        }
     }
 }
 

@@ -64,34 +64,66 @@ impl Saturation {
         f64::from(self.0) / 1000.0
     }
 
-    fn parse(text: &str) -> Option<Self> {
-        let value: f64 = text.parse().ok()?;
+    /// A ratio out of 0..=1, rounded to thousandths; nothing where it is outside.
+    pub fn from_f64(value: f64) -> Option<Self> {
         (0.0..=1.0).contains(&value).then(|| Self((value * 1000.0).round() as u16))
     }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::from_f64(text.parse().ok()?)
+    }
+}
+
+/// One of our entries in a load report, as it stands there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// The class by its name; nothing for the whole cell.
+    pub class: Option<&'a str>,
+    /// How full it is.
+    pub saturation: Saturation,
 }
 
 impl Report {
     /// The most classes that a report may have.
     pub const MAX_CLASSES: usize = 64;
 
+    /// Our entries in the value of an `endpoint-load-metrics` header, one after the other and without a copy; those of others
+    /// are passed over.
+    ///
+    /// # Errors
+    ///
+    /// The whole has another form, or an entry of ours no number in 0..=1.
+    pub fn entries(text: &str) -> Result<impl Iterator<Item = Result<Entry<'_>, ReportError>>, ReportError> {
+        let entries = text.strip_prefix("TEXT ").ok_or(ReportError::Form)?;
+        let entries = entries.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+        Ok(entries.filter_map(|entry| Self::entry(entry).transpose()))
+    }
+
+    fn entry(entry: &str) -> Result<Option<Entry<'_>>, ReportError> {
+        let wrong = || ReportError::Entry(entry.chars().take(80).collect());
+        let (name, value) = entry.split_once('=').ok_or_else(wrong)?;
+        let class = match name.strip_prefix("named_metrics.") {
+            None if name != "application_utilization" => return Ok(None),
+            class => class,
+        };
+        let saturation = Saturation::parse(value).ok_or_else(wrong)?;
+        Ok(Some(Entry { class, saturation }))
+    }
+
     /// Reads the value of an `endpoint-load-metrics` header. Entries that are not ours are passed over.
     pub fn parse(text: &str) -> Result<Self, ReportError> {
-        let entries = text.strip_prefix("TEXT ").ok_or(ReportError::Form)?;
         let mut report = Self::default();
-        for entry in entries.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
-            let wrong = || ReportError::Entry(entry.chars().take(80).collect());
-            let (name, value) = entry.split_once('=').ok_or_else(wrong)?;
-            if name == "application_utilization" {
-                report.cell = Saturation::parse(value).ok_or_else(wrong)?;
-            } else if let Some(class) = name.strip_prefix("named_metrics.") {
-                if report.classes.len() == Self::MAX_CLASSES {
-                    return Err(ReportError::TooMany);
-                }
-                let class = ClassName::parse(class).map_err(|_| wrong())?;
-                report
-                    .classes
-                    .push(ClassSaturation { class, saturation: Saturation::parse(value).ok_or_else(wrong)? });
+        for entry in Self::entries(text)? {
+            let Entry { class, saturation } = entry?;
+            let Some(name) = class else {
+                report.cell = saturation;
+                continue;
+            };
+            if report.classes.len() == Self::MAX_CLASSES {
+                return Err(ReportError::TooMany);
             }
+            let class = ClassName::parse(name).map_err(|_| ReportError::Entry(name.to_owned()))?;
+            report.classes.push(ClassSaturation { class, saturation });
         }
         Ok(report)
     }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use cofferdam_fleet::{Bucket, Ceiling, Fleet, LimitMode, PlacementRules, PlanIndex, SourceKind, Trusted};
+use cofferdam_fleet::{
+    Bucket, Ceiling, Choose, Fleet, LimitMode, PlacementRules, PlanIndex, SourceKind, Trusted,
+};
 use cofferdam_model::{Alphabet, OnStoreFailure, Rate, Revision, TenantId, Weight};
 
 use crate::with;
@@ -17,7 +19,8 @@ fn name_and_cells_are_enough() {
     assert_eq!((name.as_str(), revision), ("f", Revision(1)));
     assert_eq!(cells[0].zone.as_str(), "zone-1");
     assert_eq!((cells[0].weight, &cells[0].probe), (Weight::default(), &None));
-    assert_eq!(placement, PlacementRules { slots: 65_536, seed: 0, shard_size: 2, pins: Vec::new() });
+    let (slots, pins, choose) = (65_536, Vec::new(), Choose::Primary);
+    assert_eq!(placement, PlacementRules { slots, seed: 0, shard_size: 2, pins, choose });
     assert_eq!(ceiling, Ceiling { bucket: None, max_in_flight: None, shadow: false });
     assert_eq!((limits.jitter.as_f64(), limits.max_tenants), (0.1, 100_000));
     assert_eq!((limits.mode, limits.routers), (LimitMode::Auto, None));

@@ -1,0 +1,155 @@
+//! The order of a shard's cells, case by case; and twenty routers that choose by what they heard half a second ago.
+
+mod herd;
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use cofferdam_fleet::Fleet;
+use http::HeaderValue;
+
+use super::*;
+use crate::cells::Directory;
+
+fn cells(n: usize) -> Vec<Arc<Cell>> {
+    let entries: String =
+        (0..n).map(|i| format!("  - {{ id: cell-{i}, url: \"http://127.0.0.1:{}\" }}\n", 7000 + i)).collect();
+    let fleet = Fleet::parse(&format!("fleet: f\ncells:\n{entries}"), Path::new(".")).unwrap().fleet;
+    Directory::default().adopt(&fleet.cells)
+}
+
+fn refused() -> io::Error {
+    io::ErrorKind::ConnectionRefused.into()
+}
+
+fn said(cell: &Cell, whole: f64, class: f64, now: Instant) {
+    let text = format!("TEXT application_utilization={whole:.3}, named_metrics.search={class:.3}");
+    cell.note_report(HeaderValue::from_str(&text).unwrap(), now);
+}
+
+fn candidates<'v>(
+    shard: &'v [CellIndex],
+    cells: &'v [Arc<Cell>],
+    class: &'v str,
+    choose: Choose,
+) -> Candidates<'v> {
+    Candidates { shard: Shard::new(shard), cells, class, choose, tried: 0 }
+}
+
+/// The order in which a request of class `search` tries the cells.
+fn order(choose: Choose, shard: &[CellIndex], cells: &[Arc<Cell>], now: Instant) -> Vec<u16> {
+    let mut candidates = candidates(shard, cells, "search", choose);
+    std::iter::from_fn(|| candidates.next(now)).map(|cell| cell.0).collect()
+}
+
+const PAIR: [CellIndex; 2] = [CellIndex(0), CellIndex(1)];
+
+#[test]
+fn home_comes_first_and_what_is_down_last_but_never_left_out() {
+    let (cells, shard, now) = (cells(4), [CellIndex(2), CellIndex(0)], Instant::now());
+    for choose in [Choose::Primary, Choose::Balance] {
+        assert_eq!(order(choose, &shard, &cells, now), [2, 0]);
+        cells[2].note_fault(&refused(), now);
+        assert_eq!(order(choose, &shard, &cells, now), [0, 2]);
+        cells[0].note_fault(&refused(), now);
+        assert_eq!(order(choose, &shard, &cells, now), [2, 0]);
+        for cell in [0, 2] {
+            cells[cell].note_answer(true);
+        }
+        assert_eq!(order(choose, &shard, &cells, now), [2, 0]);
+    }
+}
+
+#[test]
+fn a_cell_that_goes_down_between_two_tries_is_not_tried_twice() {
+    let (cells, shard, now) = (cells(3), [CellIndex(0), CellIndex(1), CellIndex(2)], Instant::now());
+    let mut candidates = candidates(&shard, &cells, "search", Choose::Primary);
+    assert_eq!(candidates.next(now), Some(CellIndex(0)));
+    cells[0].note_fault(&refused(), now);
+    cells[1].note_fault(&refused(), now);
+    assert_eq!(candidates.next(now), Some(CellIndex(2)));
+    assert_eq!(candidates.next(now), Some(CellIndex(1)));
+    assert_eq!(candidates.next(now), None);
+}
+
+#[test]
+fn a_full_home_is_left_for_the_second_cell_until_its_report_is_old() {
+    let (cells, now) = (cells(2), Instant::now());
+    let order = |ms| order(Choose::Primary, &PAIR, &cells, now + Duration::from_millis(ms));
+    said(&cells[0], 0.89, 0.89, now);
+    assert_eq!(order(0), [0, 1]);
+    said(&cells[0], 0.2, 0.9, now);
+    assert_eq!(order(0), [1, 0], "its class is full");
+    assert_eq!(order(1999), [1, 0]);
+    assert_eq!(order(2000), [0, 1], "nothing is known, so home serves");
+    cells[1].note_fault(&refused(), now);
+    assert_eq!(order(0), [0, 1], "better full than down");
+}
+
+#[test]
+fn of_two_that_are_avoided_the_one_with_less_to_do_is_tried_first() {
+    let (cells, now) = (cells(2), Instant::now());
+    said(&cells[0], 0.99, 0.99, now);
+    said(&cells[1], 0.91, 0.91, now);
+    assert_eq!(order(Choose::Primary, &PAIR, &cells, now), [1, 0]);
+    let _held: Vec<_> = (0..3).map(|_| cells[1].enter()).collect();
+    assert_eq!(order(Choose::Primary, &PAIR, &cells, now), [0, 1]);
+}
+
+#[test]
+fn balance_compares_own_requests_and_what_cells_say_together() {
+    let (cells, now) = (cells(2), Instant::now());
+    let order = || order(Choose::Balance, &PAIR, &cells, now);
+    let held = cells[0].enter();
+    assert_eq!(order(), [1, 0], "by own requests alone, where nothing is said");
+    said(&cells[0], 0.1, 0.1, now);
+    assert_eq!(order(), [1, 0], "whoever says nothing is neither preferred nor spared");
+    said(&cells[1], 0.5, 0.5, now);
+    assert_eq!(order(), [0, 1]);
+    drop(held);
+    said(&cells[1], 0.05, 0.05, now);
+    assert_eq!(order(), [1, 0]);
+}
+
+#[test]
+fn a_cell_that_fails_fast_is_not_attractive() {
+    let (cells, now) = (cells(2), Instant::now());
+    let _serving: Vec<_> = (0..5).map(|_| cells[1].enter()).collect();
+    assert_eq!(order(Choose::Balance, &PAIR, &cells, now), [0, 1]);
+    // Nothing is in flight on it, and it says that it is idle.
+    for _ in 0..10 {
+        cells[0].note_failure(now);
+    }
+    said(&cells[0], 0.0, 0.0, now);
+    said(&cells[1], 0.02, 0.02, now);
+    assert_eq!(order(Choose::Balance, &PAIR, &cells, now), [1, 0]);
+    let later = now + Duration::from_millis(1900);
+    said(&cells[0], 0.0, 0.0, later);
+    said(&cells[1], 0.02, 0.02, later);
+    assert_eq!(order(Choose::Balance, &PAIR, &cells, later), [0, 1], "it is tried again after a while");
+}
+
+#[test]
+fn a_class_is_shed_where_no_cell_that_is_up_has_room_for_it() {
+    let (cells, now) = (cells(2), Instant::now());
+    let sheds = |thousandths, class| {
+        let candidates = candidates(&PAIR, &cells, class, Choose::Primary);
+        candidates.have_no_room(Saturation::ratio(thousandths, 1000), now)
+    };
+    assert!(!sheds(900, "search"), "nothing is known");
+    said(&cells[0], 0.96, 0.96, now);
+    assert!(!sheds(900, "search"), "the other cell says nothing");
+    said(&cells[1], 0.93, 1.0, now);
+    assert!(sheds(900, "search") && sheds(930, "search"));
+    assert!(!sheds(950, "search"), "a higher priority goes on");
+    cells[1].note_fault(&refused(), now);
+    assert!(sheds(950, "search"), "a cell that is down gives no room");
+    said(&cells[0], 0.96, 0.3, now);
+    assert!(!sheds(900, "search"), "the class has places of its own");
+    said(&cells[0], 0.3, 1.0, now);
+    assert!(!sheds(900, "search"), "what the class alone fills is its agent's to queue");
+    said(&cells[0], 0.96, 0.96, now);
+    cells[0].note_fault(&refused(), now);
+    assert!(!sheds(900, "search"), "with none up, both are tried");
+}

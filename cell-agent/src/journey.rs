@@ -65,7 +65,7 @@ pub(crate) struct Journey {
     pub(crate) load: LoadField,
 }
 
-/// A request as it sets out.
+/// A request as it sets out. It travels in a box: each future that it passes through would else have room for it twice.
 struct Traveller {
     peer: SocketAddr,
     head: Parts,
@@ -141,7 +141,7 @@ impl Journey {
         mut head: Parts,
         body: Incoming,
         arrived: Instant,
-    ) -> Result<Option<Traveller>, Rejection> {
+    ) -> Result<Option<Box<Traveller>>, Rejection> {
         let Some(target) = request::check(&mut head, &self.cell.via)? else { return Ok(None) };
         let call = Call::read(&head, arrived).map_err(BadRequest::from)?;
         let rules = self.cell.classifier.rules();
@@ -149,13 +149,13 @@ impl Journey {
         is.deadline = call.bound(is.deadline);
         let withheld = || Withheld::new(&head.headers, headers::is_internal, []);
         let body = ReplayBody::without(body, head.version, self.cell.body, withheld);
-        Ok(Some(Traveller { peer, head, target, body, call, is, rules }))
+        Ok(Some(Box::new(Traveller { peer, head, target, body, call, is, rules })))
     }
 
     /// From classification to an answer. A rejection is recorded here, an answer at the end of its body.
     async fn travel(
         &self,
-        traveller: Traveller,
+        traveller: Box<Traveller>,
         mut record: Record,
     ) -> Result<Response<AnswerBody>, Rejection> {
         let stays = forward::stays(self.cell.classifier.trusts(traveller.peer.ip()));
@@ -181,9 +181,10 @@ impl Journey {
 
     async fn through_the_gate(
         &self,
-        Traveller { peer, mut head, target, body, call, is, rules }: Traveller,
+        traveller: Box<Traveller>,
         record: &mut Record,
     ) -> Result<(Response<UpstreamBody>, Place), Rejection> {
+        let Traveller { peer, mut head, target, body, call, is, rules } = *traveller;
         if let Some(bytes) = body.declared().filter(|bytes| *bytes > self.cell.body.max_bytes) {
             return Err(Rejection::TooLarge(bytes));
         }

@@ -8,6 +8,7 @@
 //! | [`Bulkhead`] | caps how many calls of one kind are in flight; [`Bulkheads`] are several by name |
 //! | [`Pool`] | reserves threads for calls that block; [`RuntimePool`] does for futures |
 //! | [`Breaker`] | leaves a dependency alone that fails, and lets a few try it again |
+//! | [`BulkheadLayer`], [`BreakerLayer`], [`DeadlineLayer`] | around any service of tower's |
 //! | [`AdaptiveLimit`] | a limit that follows the measured latency |
 //! | [`size`], [`loss`], [`places_for`] | how many places are needed, and how often so many refuse |
 //! | [`Compartments`] | classes with floors and ceilings, tenants with shares, and fair queues |
@@ -43,7 +44,7 @@
 //! line, and what is above a limit drains.
 //!
 //! The rules live in a plain state under one lock (`core`), which knows no runtime and reads no clock. Nothing
-//! here knows of HTTP, of routes, or of how a request came by its class.
+//! here knows of routes, or of how a request came by its class.
 
 mod adaptive;
 mod advice;
@@ -60,6 +61,7 @@ mod denied;
 mod erlang;
 mod estimate;
 mod indices;
+mod layers;
 mod layout;
 mod list;
 mod lock;
@@ -85,6 +87,11 @@ pub use compartments::Compartments;
 pub use denied::Denied;
 pub use erlang::{loss, places_for};
 pub use indices::Indices;
+pub use layers::{
+    BoxError, BoxFuture, BreakerLayer, BreakerService, BulkheadLayer, BulkheadService, Deadline,
+    DeadlineBody, DeadlineLayer, DeadlinePassed, DeadlineService, HeldBody, Hold, ToAnswer, ToBodyEnd,
+    Verdict, judge_http,
+};
 pub use layout::{ClassLayout, Layout, LayoutError, TenantShare};
 pub use place::Place;
 pub use pool::{Pool, PoolError, PoolSnapshot, Running};

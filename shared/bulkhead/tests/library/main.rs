@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod bulkhead;
+mod composed;
+mod layers;
 mod pool;
 
 use std::time::Duration;

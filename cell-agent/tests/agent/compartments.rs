@@ -152,3 +152,25 @@ async fn a_request_is_counted_by_class_and_outcome_with_its_duration() {
     cell.until_metric(r#"cofferdam_agent_requests_total{class="search",outcome="served"} 1"#).await;
     cell.until_metric(r#"cofferdam_agent_request_duration_seconds_count{class="search"} 1"#).await;
 }
+
+// P52
+#[tokio::test]
+async fn who_comes_behind_many_of_another_tenants_is_served_before_them() {
+    let backend = TestBackend::start();
+    let cell = cell(
+        &backend,
+        "{ max_in_flight: 1, tenant_share: 1,
+           classes: { search: { queue: 40, max_wait: 60s }, reports: {}, default: {} } }",
+    );
+    let noisy: Vec<_> = (0..31).map(|_| cell.go("noisy", "/search/hold")).collect();
+    cell.until("search", "queued", 30).await;
+    let calm = cell.go("calm", "/search/hold");
+    cell.until("search", "queued", 31).await;
+    backend.release(3);
+    assert_eq!(calm.await.unwrap().status(), 200);
+    assert!(cell.class("search").await["queued"].as_u64() >= Some(28), "they came first, and wait still");
+    backend.release(29);
+    for each in noisy {
+        assert_eq!(each.await.unwrap().status(), 200);
+    }
+}

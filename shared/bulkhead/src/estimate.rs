@@ -21,6 +21,8 @@ pub(crate) struct Hold(u32);
 pub(crate) struct Ageing {
     /// The last moment at which nobody waited for class or cell, or a place was given within the target.
     good: Option<Instant>,
+    /// Until when newcomers' patience is short.
+    short_until: Option<Instant>,
 }
 
 impl Hold {
@@ -73,10 +75,24 @@ impl Ageing {
 
     /// How long a newcomer may wait. Where no place was given within the target for a whole `max_wait`, the queue
     /// stands: it only makes everybody late. Then a newcomer has the target alone, or as long as two places take to
-    /// come free (`interval` each), so that a queue of slow work is not emptied.
-    pub(crate) fn patience(&self, max_wait: Duration, interval: Duration, now: Instant) -> Duration {
-        let stands = self.good.is_some_and(|good| now.saturating_duration_since(good) > max_wait);
-        if stands { (max_wait / TARGET_PART).max(interval * 2).min(max_wait) } else { max_wait }
+    /// come free (`interval` each), so that a queue of slow work is not emptied; until for a whole `max_wait` nobody was
+    /// [turned away](Self::turned_away).
+    pub(crate) fn patience(&mut self, max_wait: Duration, interval: Duration, now: Instant) -> Duration {
+        if self.good.is_some_and(|good| now.saturating_duration_since(good) > max_wait) {
+            self.short_until = Some(now + max_wait);
+        }
+        if self.is_short(now) { (max_wait / TARGET_PART).max(interval * 2).min(max_wait) } else { max_wait }
+    }
+
+    /// Somebody would have waited too long, or did.
+    pub(crate) fn turned_away(&mut self, max_wait: Duration, now: Instant) {
+        if self.is_short(now) {
+            self.short_until = Some(now + max_wait);
+        }
+    }
+
+    fn is_short(&self, now: Instant) -> bool {
+        self.short_until.is_some_and(|until| now < until)
     }
 }
 
@@ -111,15 +127,18 @@ mod tests {
         let interval = Duration::from_millis(1);
         let at = |ms| now + Duration::from_millis(ms);
         let mut ageing = Ageing::default();
-        let patience = |ageing: &Ageing, ms| ageing.patience(max_wait, interval, at(ms)).as_millis();
-        assert_eq!(patience(&ageing, 0), 100);
+        let patience = |ageing: &mut Ageing, ms| ageing.patience(max_wait, interval, at(ms)).as_millis();
+        assert_eq!(patience(&mut ageing, 0), 100);
         ageing.idle(at(0));
         ageing.granted(Duration::from_millis(6), max_wait, at(90));
-        assert_eq!(patience(&ageing, 100), 100);
-        assert_eq!(patience(&ageing, 101), 5, "for a whole max_wait nobody was in time");
+        assert_eq!(patience(&mut ageing, 100), 100);
+        assert_eq!(patience(&mut ageing, 101), 5, "for a whole max_wait nobody was in time");
         assert_eq!(ageing.patience(max_wait, Duration::from_millis(30), at(101)).as_millis(), 60);
         assert_eq!(ageing.patience(max_wait, max_wait, at(101)), max_wait);
         ageing.granted(Duration::from_millis(5), max_wait, at(102));
-        assert_eq!(patience(&ageing, 103), 100);
+        ageing.turned_away(max_wait, at(150));
+        ageing.idle(at(200));
+        assert_eq!(patience(&mut ageing, 249), 5, "a tenth of a second ago somebody was turned away");
+        assert_eq!(patience(&mut ageing, 250), 100);
     }
 }

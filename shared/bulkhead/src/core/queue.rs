@@ -39,7 +39,9 @@ impl Core {
         }
         let expected = self.expected_wait(claim, has);
         if expected > patience {
-            self.classes[class].hopeless += 1;
+            let room = &mut self.classes[class];
+            room.hopeless += 1;
+            room.ageing.turned_away(room.max_wait, now);
             return Entered::Refused(self.refuse_after(class, denied, Duration::ZERO, expected));
         }
         Entered::Waiting(self.join(claim, now), now + patience)
@@ -65,7 +67,9 @@ impl Core {
         if self.waiters.is_in_line(&ticket) {
             self.take_out(self.waiters.number(&ticket), Stage::Cancelled);
             self.waiters.collect(ticket);
-            self.classes[wish.class].timeouts += 1;
+            let class = &mut self.classes[wish.class];
+            class.timeouts += 1;
+            class.ageing.turned_away(class.max_wait, now);
             // A waiter that neither class nor cell stops is stopped by its tenant's share.
             let has = self.tenants.counts(wish.tenant, wish.class);
             let at_share = self.is_at_share(wish.class, has);

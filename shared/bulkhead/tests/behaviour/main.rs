@@ -3,6 +3,8 @@
 // Helpers outside of test functions unwrap too.
 #![allow(clippy::unwrap_used)]
 
+mod change;
+mod fair;
 mod races;
 mod right_values;
 mod rules;

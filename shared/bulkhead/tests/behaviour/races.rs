@@ -1,4 +1,4 @@
-//! Cancel, timeout, grant and release at the same instants, 10^5 times: in paused time, where a seed decides the
+//! Cancel, timeout, grant, release and a change of limits at the same instants, 10^5 times: in paused time, where a seed decides the
 //! order, and on several threads, where no outcome is expected but that the limits hold and nothing is left.
 
 use std::sync::Arc;
@@ -45,14 +45,19 @@ impl Drop for Counted<'_> {
     }
 }
 
-fn compartments(max_tenants: usize) -> Compartments {
+/// The widest layout, and two narrower ones: whatever was changed last, no more may be held than the widest allows.
+fn layout(max_tenants: usize, narrower: u32) -> Layout {
     let classes: Vec<ClassLayout> = vec![
-        queued(class("a", 2, CEILINGS[0]), 8, ms(3)),
-        queued(class("b", 1, CEILINGS[1]), 4, ms(2)),
-        queued(class("c", 0, CEILINGS[2]), 6, ms(5)),
+        queued(class("a", 2 - narrower, CEILINGS[0] - narrower), 8 - 3 * narrower, ms(3)),
+        queued(class("b", 1, CEILINGS[1] - narrower), 4, ms(2)),
+        queued(class("c", narrower, CEILINGS[2] - narrower), 6 + narrower, ms(5)),
     ];
-    let share = TenantShare::from_thousandths(500).unwrap();
-    Compartments::new(Layout::new(CELL, share, max_tenants, classes).unwrap())
+    let share = TenantShare::from_thousandths(if narrower == 1 { 250 } else { 500 }).unwrap();
+    Layout::new(CELL - narrower, share, max_tenants, classes).unwrap()
+}
+
+fn compartments(max_tenants: usize) -> Compartments {
+    Compartments::new(layout(max_tenants, 0))
 }
 
 /// One request whose caller may have left before it is granted, served or refused.
@@ -97,17 +102,35 @@ async fn races_in_one_thread_leave_nothing_held() {
             }
         })
     });
+    let changes = tokio::spawn({
+        let cell = cell.clone();
+        async move {
+            for n in 0.. {
+                cell.change(layout(5, n % 3));
+                sleep(ms(7)).await;
+            }
+        }
+    });
     join_all(callers).await.into_iter().for_each(|caller| caller.unwrap());
+    changes.abort();
+    cell.change(layout(5, 0));
     nothing_is_left(&cell);
 }
 
 #[test]
 fn races_between_threads_leave_nothing_held() {
     // Each thread has a runtime of its own, as the workers of an agent have. Its waiters are cancelled by a count of
-    // polls, never by a clock.
+    // polls, never by a clock. Meanwhile the limits change, and in the end all is closed.
     let cell = compartments(5);
     let held = Held::default();
     std::thread::scope(|scope| {
+        let changing = cell.clone();
+        scope.spawn(move || {
+            for n in 0..2000 {
+                changing.change(layout(5, n % 3));
+                std::thread::yield_now();
+            }
+        });
         for seed in 0..4 {
             let (cell, held) = (cell.clone(), held.clone());
             scope.spawn(move || {
@@ -123,7 +146,10 @@ fn races_between_threads_leave_nothing_held() {
 
 async fn cancel_by_polls(cell: &Compartments, held: &Held, seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
-    for _ in 0..RACES / 16 {
+    for n in 0..RACES / 16 {
+        if seed == 0 && n == RACES / 16 - 100 {
+            cell.close();
+        }
         let (class, name) = (random.random_range(0..3), format!("t{}", random.random_range(0..12)));
         let attempt = async {
             if let Ok(_place) = cell.acquire(class, &tenant(&name), None).await {

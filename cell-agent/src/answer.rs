@@ -1,5 +1,6 @@
 //! The body of an answer, with what the request holds riding in it.
 
+use bytes::Bytes;
 use cofferdam_bulkhead::Place;
 use cofferdam_proxy::guard::{End, Guarded, OnEnd};
 use cofferdam_proxy::payload::Payload;
@@ -8,6 +9,8 @@ use cofferdam_proxy::tunnel::TunnelEnd;
 use http::header::ALLOW;
 use http::{Response, StatusCode};
 
+use crate::following::Timed;
+use crate::last_good::Keeping;
 use crate::metrics::{Outcome, Record};
 
 /// An answer's body: the backend's with a [`Release`], or the agent's own, which holds nothing.
@@ -18,6 +21,10 @@ pub(crate) struct Release {
     pub(crate) status: StatusCode,
     pub(crate) record: Record,
     pub(crate) place: Place,
+    /// Where the class's ceiling follows the latency.
+    pub(crate) timed: Option<Timed>,
+    /// Where the answer may stand in for a later one.
+    pub(crate) keeping: Option<Box<Keeping>>,
 }
 
 /// The answer to a question about the agent itself, which never reaches the backend.
@@ -40,9 +47,19 @@ impl Release {
 }
 
 impl OnEnd for Release {
+    fn on_data(&mut self, data: &Bytes) {
+        if let Some(keeping) = &mut self.keeping {
+            keeping.add(data);
+        }
+    }
+
     fn on_end(self, end: End) {
+        drop(self.timed);
         // First, so that whoever reads the counters sees no place that is already counted as given back.
         drop(self.place);
+        if let Some(keeping) = self.keeping.filter(|_| end == End::Complete) {
+            keeping.done();
+        }
         self.record.end(match end {
             End::Complete if self.status.is_server_error() => Outcome::BackendError,
             End::Complete => Outcome::Served,

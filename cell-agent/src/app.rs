@@ -32,7 +32,7 @@ use crate::journey::{Cell, Journey};
 use crate::metrics::{CompartmentsCollector, Metrics};
 use crate::report::{self, LoadField};
 use crate::routers::Routers;
-use crate::rules::{self, ReloadError, Rules};
+use crate::rules::{self, ReloadError, Rules, RulesCollector};
 use crate::settings::Settings;
 
 /// The agent of one cell.
@@ -96,8 +96,9 @@ impl Agent {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(CompartmentsCollector(compartments.clone())));
         let metrics = Metrics::register(&mut registry);
-        let rules = Rules::new(Arc::new(fleet.clone()), &compartments.indices(), &metrics);
+        let rules = Rules::new(Arc::new(fleet.clone()), &compartments, &metrics, None);
         let rules = Arc::new(ArcSwap::from_pointee(rules));
+        registry.register_collector(Box::new(RulesCollector(Arc::clone(&rules))));
         let routers = Arc::new(Routers::new(settings.trusted_routers.clone()));
         routers.register(&mut registry);
         let census = Census::register(&mut registry, "cofferdam_agent", settings.max_connections_per_address);
@@ -129,6 +130,7 @@ impl Agent {
             body: settings.body,
             backend_protocol: settings.backend_protocol,
             drills,
+            last_good: Arc::default(),
         });
         // All the cell's places may come to lie with one worker: who has a place is not refused a connection.
         let places = fleet.cell.max_in_flight as usize;

@@ -25,9 +25,10 @@ use cofferdam_proxy::tunnel;
 use cofferdam_proxy::upgrade;
 use cofferdam_proxy::upstream::{Head, Upstream, UpstreamBody};
 use cofferdam_proxy::via::Via;
+use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -35,13 +36,16 @@ use tracing::Instrument;
 use crate::answer::{self, AnswerBody, Release};
 use crate::classify::{Classified, Classifier};
 use crate::drills::{Comer, Drills};
+use crate::following::Timed;
 use crate::forward::{self, Ask, Relay};
-use crate::metrics::{Metrics, Record};
+use crate::last_good::LastGood;
+use crate::metrics::{Metrics, Outcome, Record};
 use crate::rejection::{self, Rejection};
 use crate::report::LoadField;
 use crate::request::BadRequest;
 use crate::rules::Rules;
 use crate::settings::BackendProtocol;
+use crate::stand_in::StandIn;
 use crate::{gate, request};
 
 /// What all workers share.
@@ -56,6 +60,7 @@ pub(crate) struct Cell {
     pub(crate) backend_protocol: BackendProtocol,
     /// Where they are allowed.
     pub(crate) drills: Option<Arc<Drills>>,
+    pub(crate) last_good: Arc<LastGood>,
 }
 
 /// One worker's way through the cell: its connections to the backend and its last load report are its own.
@@ -63,6 +68,12 @@ pub(crate) struct Journey {
     pub(crate) cell: Arc<Cell>,
     pub(crate) upstream: Upstream,
     pub(crate) load: LoadField,
+}
+
+/// What a request has in the cell.
+struct Stay {
+    place: Place,
+    timed: Option<Timed>,
 }
 
 /// A request as it sets out. It travels in a box: each future that it passes through would else have room for it twice.
@@ -158,21 +169,29 @@ impl Journey {
         traveller: Box<Traveller>,
         mut record: Record,
     ) -> Result<Response<AnswerBody>, Rejection> {
-        let stays = forward::stays(self.cell.classifier.trusts(traveller.peer.ip()));
+        let trusted = self.cell.classifier.trusts(traveller.peer.ip());
+        let stays = forward::stays(trusted);
+        let stand_in = StandIn::of(&traveller.rules, &traveller.is, &traveller.head, trusted);
         match self.through_the_gate(traveller, &mut record).await {
-            Ok((answer, place)) if tunnel::is_switch(&answer) => {
-                let release = Release { status: answer.status(), record: record.switched(), place };
+            Ok((answer, Stay { place, timed })) if tunnel::is_switch(&answer) => {
+                let (status, record) = (answer.status(), record.switched());
+                let release = Release { status, record, place, timed, keeping: None };
                 let tunnels = &self.cell.metrics.tunnels;
                 let answer = tunnel::answer(answer, tunnels, |end| release.tunnel_ended(end));
                 Ok(answer.map(|body| Guarded::new(body, None)))
             }
-            Ok((answer, place)) => {
-                let release = Release { status: answer.status(), record, place };
+            Ok((answer, Stay { place, timed })) => {
+                let keeping = stand_in.and_then(|it| it.keep(&self.cell.last_good, &answer)).map(Box::new);
+                let release = Release { status: answer.status(), record, place, timed, keeping };
                 let answer = answer.map(|body| Payload::Upstream(body, stays));
                 Ok(answer.map(|body| Guarded::new(body, Some(release))))
             }
             Err(rejection) => {
                 tracing::debug!(error = &rejection as &dyn std::error::Error, "no answer of the backend's");
+                if let Some(answer) = stand_in.and_then(|it| it.answer(&self.cell.last_good, &rejection)) {
+                    record.end(Outcome::FellBack);
+                    return Ok(answer.map(|body| Guarded::new(Payload::from(body), None)));
+                }
                 record.end(rejection.outcome());
                 Err(rejection)
             }
@@ -183,7 +202,7 @@ impl Journey {
         &self,
         traveller: Box<Traveller>,
         record: &mut Record,
-    ) -> Result<(Response<UpstreamBody>, Place), Rejection> {
+    ) -> Result<(Response<UpstreamBody>, Stay), Rejection> {
         let Traveller { peer, mut head, target, body, call, is, rules } = *traveller;
         if let Some(bytes) = body.declared().filter(|bytes| *bytes > self.cell.body.max_bytes) {
             return Err(Rejection::TooLarge(bytes));
@@ -198,12 +217,11 @@ impl Journey {
         if upgrade && http2 {
             return Err(Rejection::NoWebSocket);
         }
+        let route = rules.route(is.route);
+        let passed = rules.breakers.pass(route.dependency)?;
         let place = gate::enter(&self.cell.compartments, &rules, &is).await?;
         record.admitted();
-        if let Some(drills) = &self.cell.drills {
-            let (class, dependency) = (rules.class_name(is.class), rules.dependency(is.route));
-            drills.strike(Comer { class, tenant: &is.tenant, dependency, deadline: is.deadline }).await?;
-        }
+        let (timed, began) = (rules.following.begin(is.class), Instant::now());
         let trusted = self.cell.classifier.trusts(peer.ip());
         let relay = Relay {
             peer: peer.ip(),
@@ -223,10 +241,47 @@ impl Journey {
             upgrade,
         };
         let ask = Ask { head, body: &body, call, http2, deadline: is.deadline };
-        let mut answer = forward::forward(&self.upstream, ask).await?;
+        let answered = self.ask(&rules, &is, ask).await;
+        if let Some(passed) = passed {
+            match &answered {
+                Ok(answer) if !answer.status().is_server_error() => passed.succeeded(),
+                Ok(_) => passed.failed(),
+                Err(rejection) if rejection.blames_backend(began.elapsed() < route.timeout / 2) => {
+                    passed.failed();
+                }
+                Err(_) => drop(passed),
+            }
+        }
+        let mut answer = answered?;
+        if let Some(timed) = timed.as_ref().filter(|_| !call.is_grpc() && is_sample(&answer)) {
+            rules.following.answered(timed);
+        }
         forward::clean(answer.status(), answer.headers_mut(), forward::stays(trusted));
-        Ok((answer, place))
+        Ok((answer, Stay { place, timed }))
     }
+
+    /// Asks the backend, unless a drill strikes in its place.
+    async fn ask(
+        &self,
+        rules: &Rules,
+        is: &Classified,
+        ask: Ask<'_>,
+    ) -> Result<Response<UpstreamBody>, Rejection> {
+        if let Some(drills) = &self.cell.drills {
+            let (class, dependency) = (rules.class_name(is.class), rules.dependency(is.route));
+            drills.strike(Comer { class, tenant: &is.tenant, dependency, deadline: is.deadline }).await?;
+        }
+        Ok(forward::forward(&self.upstream, ask).await?)
+    }
+}
+
+/// Whether the time until an answer's head tells how busy the backend is: a refusal of its own and a stream do not.
+fn is_sample(answer: &Response<UpstreamBody>) -> bool {
+    let is_refusal =
+        matches!(answer.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+    let is_events =
+        answer.headers().get(CONTENT_TYPE).is_some_and(|it| it.as_bytes().starts_with(b"text/event-stream"));
+    !is_refusal && !is_events && !tunnel::is_switch(answer)
 }
 
 #[cfg(test)]

@@ -10,15 +10,18 @@ mod admin;
 mod answer;
 mod app;
 mod backend;
+mod breakers;
 mod busiest;
 #[cfg(test)]
 mod captured;
 mod classify;
 mod drills;
+mod following;
 mod forward;
 mod gate;
 mod health;
 mod journey;
+mod last_good;
 mod metrics;
 mod rejection;
 mod report;
@@ -26,6 +29,7 @@ mod request;
 mod routers;
 mod rules;
 mod settings;
+mod stand_in;
 
 pub use app::{Agent, Listeners, Running, StartError};
 pub use backend::{Backend, BackendError};

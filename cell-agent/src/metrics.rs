@@ -37,8 +37,10 @@ pub(crate) enum Outcome {
     Served,
     /// So was the backend's own 5xx.
     BackendError,
-    /// The compartments had no place.
+    /// The compartments had no place, or a breaker was open.
     Refused,
+    /// So it was, and something stood in for an answer.
+    FellBack,
     /// The backend takes no connection.
     Unreachable,
     /// The backend was lost before its answer.
@@ -56,10 +58,11 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Served,
         Self::BackendError,
         Self::Refused,
+        Self::FellBack,
         Self::Unreachable,
         Self::Lost,
         Self::Malformed,
@@ -74,6 +77,7 @@ impl Outcome {
             Self::Served => "served",
             Self::BackendError => "backend_error",
             Self::Refused => "refused",
+            Self::FellBack => "fell_back",
             Self::Unreachable => "unreachable",
             Self::Lost => "lost",
             Self::Malformed => "malformed",

@@ -5,9 +5,11 @@ use cofferdam_bulkhead::Refused;
 use cofferdam_model::{CellReason, HopError, headers};
 use cofferdam_proxy::problem::Problem;
 use cofferdam_proxy::target::{self, TargetError};
+use cofferdam_proxy::upstream::ConnectFault;
 use http::header::ALLOW;
 use http::{HeaderValue, StatusCode};
 
+use crate::breakers::Tripped;
 use crate::drills::Struck;
 use crate::forward::Fault;
 use crate::metrics::Outcome;
@@ -41,6 +43,9 @@ pub(crate) enum Rejection {
     /// No place.
     #[error(transparent)]
     Refused(#[from] Refused),
+    /// What the request needs is failing, and left alone.
+    #[error(transparent)]
+    Tripped(#[from] Tripped),
     /// A drill, in the place of a backend's own fault.
     #[error(transparent)]
     Drill(#[from] Struck),
@@ -56,7 +61,7 @@ impl Rejection {
             Self::Request(_) | Self::Hop(_) | Self::TooLarge(_) | Self::NoGrpc | Self::NoWebSocket => {
                 Outcome::BadRequest
             }
-            Self::Refused(_) => Outcome::Refused,
+            Self::Refused(_) | Self::Tripped(_) => Outcome::Refused,
             Self::Drill(Struck::Status(_)) => Outcome::BackendError,
             Self::Drill(Struck::Deadline) => Outcome::Deadline,
             Self::Fault(fault) => match fault {
@@ -66,6 +71,18 @@ impl Rejection {
                 Fault::BodyTooLarge | Fault::BodyIdle | Fault::BodyBroken(_) => Outcome::BadRequest,
                 Fault::Deadline => Outcome::Deadline,
             },
+        }
+    }
+
+    /// Whether it is the backend's doing. What was ours, the client's or only late in our own queue says nothing of it;
+    /// nor does a deadline that was over `soon`, in less than half of the time that the route has.
+    pub(crate) fn blames_backend(&self, soon: bool) -> bool {
+        match self {
+            Self::Drill(Struck::Status(_)) => true,
+            Self::Drill(Struck::Deadline) | Self::Fault(Fault::Deadline) => !soon,
+            Self::Fault(Fault::NoConnection(fault)) => !matches!(fault, ConnectFault::Full(_)),
+            Self::Fault(Fault::Unread | Fault::Lost(_) | Fault::Malformed(_)) => true,
+            _ => false,
         }
     }
 
@@ -81,6 +98,13 @@ impl Rejection {
                 problem(StatusCode::NOT_IMPLEMENTED, "no_websocket", "Cell's backend serves no WebSocket")
             }
             Self::Refused(refused) => compartment(&refused),
+            Self::Tripped(tripped) => {
+                let kind =
+                    problem(status(tripped.reason), "breaker_open", "What the request needs is left alone");
+                // Rounded up: who comes back then may be let through.
+                let wait_s = tripped.left.as_secs() + u64::from(tripped.left.subsec_nanos() > 0);
+                refusal(tripped.reason, kind).retry_after(wait_s.max(RETRY_AFTER_S))
+            }
             Self::Drill(Struck::Status(status)) => {
                 problem(status, "drill", "A drill answers in the backend's place")
             }
@@ -184,7 +208,7 @@ mod tests {
     use std::time::Duration;
 
     use cofferdam_model::ClassName;
-    use cofferdam_proxy::upstream::{AnswerError, ConnectFault};
+    use cofferdam_proxy::upstream::AnswerError;
 
     use super::*;
 

@@ -2,13 +2,19 @@
 //! it was classified to its end.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
-use cofferdam_bulkhead::{CapKind, CapLayout, CapName, CapsOf, ClassLayout, Compartments, Indices, Layout};
+use arc_swap::ArcSwap;
+use cofferdam_bulkhead::{CapKind, CapLayout, CapName, CapsOf, ClassLayout, Compartments, Layout};
 use cofferdam_bulkhead::{LayoutError, TenantShare};
 use cofferdam_fleet::{CellRules, Class, ClassIndex, Fleet, Route, RouteIndex};
 use cofferdam_model::{CellId, ClassName, FleetName, Revision, TenantId};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
 
+use crate::breakers::Breakers;
+use crate::following::Following;
 use crate::metrics::{ClassMetrics, Metrics};
 
 /// The rules of a fleet file.
@@ -19,6 +25,8 @@ pub(crate) struct Rules {
     classes: Vec<(usize, Arc<ClassMetrics>)>,
     /// By `RouteIndex`.
     caps: Vec<CapsOf>,
+    pub(crate) breakers: Breakers,
+    pub(crate) following: Following,
     /// Whether any plan weighs more than another.
     weighs: bool,
 }
@@ -51,8 +59,14 @@ pub enum ReloadError {
 }
 
 impl Rules {
-    /// The rules of a fleet whose layout the compartments have, at `indices`.
-    pub(crate) fn new(fleet: Arc<Fleet>, indices: &Indices, metrics: &Metrics) -> Self {
+    /// The rules of a fleet whose layout the compartments have, after `before`.
+    pub(crate) fn new(
+        fleet: Arc<Fleet>,
+        compartments: &Compartments,
+        metrics: &Metrics,
+        before: Option<&Self>,
+    ) -> Self {
+        let indices = compartments.indices();
         let names = fleet.cell.classes.iter().map(|class| &class.name);
         let classes = indices.classes.iter().copied().zip(names.map(|name| metrics.of(name))).collect();
         let placed: HashMap<_, _> =
@@ -64,7 +78,11 @@ impl Rules {
         };
         let caps = fleet.routes.as_slice().iter().map(caps_of).collect();
         let weighs = fleet.plans.iter().any(|plan| plan.weight != 1);
-        Self { classes, caps, weighs, fleet }
+        let breakers = Breakers::new(&fleet.cell, before.map(|before| &before.breakers));
+        let following = before.map(|before| &before.following);
+        let following =
+            Following::new(&fleet.cell.classes, &indices.classes, compartments.clone(), following);
+        Self { classes, caps, breakers, following, weighs, fleet }
     }
 
     /// Divides the compartments anew by `fleet`, for the rules that follow these.
@@ -85,8 +103,8 @@ impl Rules {
         if !fleet.cells.iter().any(|each| each.id == *cell) {
             return Err(ReloadError::UnknownCell(cell.clone()));
         }
-        let indices = compartments.change(layout(&fleet)?);
-        Ok(Self::new(Arc::new(fleet), &indices, metrics))
+        compartments.change(layout(&fleet)?);
+        Ok(Self::new(Arc::new(fleet), compartments, metrics, Some(self)))
     }
 
     /// The name of a class.
@@ -109,9 +127,14 @@ impl Rules {
         self.caps[route.get()]
     }
 
+    /// What the file says of a route.
+    pub(crate) fn route(&self, route: RouteIndex) -> &Route {
+        &self.fleet.routes.as_slice()[route.get()]
+    }
+
     /// What a route's requests need.
     pub(crate) fn dependency(&self, route: RouteIndex) -> Option<&str> {
-        let dependency = self.fleet.routes.as_slice()[route.get()].dependency?;
+        let dependency = self.route(route).dependency?;
         Some(self.fleet.cell.dependencies[dependency.get()].name.as_str())
     }
 
@@ -119,6 +142,18 @@ impl Rules {
     pub(crate) fn weight(&self, tenant: &TenantId) -> u32 {
         let plan = if self.weighs { self.fleet.tenant.plan_for(tenant) } else { None };
         plan.map_or(1, |plan| self.fleet.plans[plan.get()].weight)
+    }
+}
+
+/// Shows what the rules that hold now guard and follow.
+#[derive(Debug)]
+pub(crate) struct RulesCollector(pub(crate) Arc<ArcSwap<Rules>>);
+
+impl Collector for RulesCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let rules = self.0.load();
+        rules.breakers.encode(&mut encoder)?;
+        rules.following.encode(&mut encoder)
     }
 }
 
@@ -169,12 +204,15 @@ fn dependency_name(cell: &CellRules, at: usize) -> CapName {
 }
 
 #[cfg(test)]
+use prometheus_client::registry::Registry;
+
+#[cfg(test)]
 impl Rules {
     /// The rules of a fleet whose compartments are new.
     pub(crate) fn of(fleet: Fleet) -> Arc<Self> {
-        let indices = Compartments::new(layout(&fleet).unwrap()).indices();
-        let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
-        Arc::new(Self::new(Arc::new(fleet), &indices, &metrics))
+        let compartments = Compartments::new(layout(&fleet).unwrap());
+        let metrics = Metrics::register(&mut Registry::default());
+        Arc::new(Self::new(Arc::new(fleet), &compartments, &metrics, None))
     }
 }
 

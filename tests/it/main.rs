@@ -46,3 +46,4 @@ mod streaming;
 mod top;
 mod transfers;
 mod tunnels;
+mod when_full;

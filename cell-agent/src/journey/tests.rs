@@ -76,6 +76,7 @@ cell: { max_in_flight: 1, classes: { default: { queue: 1, max_wait: 60s } } }
         census: Census::register(&mut Registry::default(), "test", NonZeroU32::MAX),
         backend_protocol: BackendProtocol::Auto,
         drills: None,
+        last_good: Arc::default(),
         body: BodyLimits::default(),
     };
     let upstream = Upstream::new(&backend.to_string(), UpstreamLimits::default());

@@ -61,6 +61,14 @@ impl Compartments {
         indices
     }
 
+    /// Lets a class hold so many places from now on, at least its floor and one: who holds more keeps them, and nobody is
+    /// admitted until there are fewer. The next [`change`](Self::change) sets what its layout says.
+    pub fn set_ceiling(&self, class: usize, ceiling: u32) {
+        let mut woken = Woken::default();
+        self.shared.lock().core.set_ceiling(class, ceiling, Instant::now(), &mut woken);
+        woken.wake();
+    }
+
     /// A place at once, or a refusal. It never waits.
     ///
     /// # Errors

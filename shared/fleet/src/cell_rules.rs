@@ -4,7 +4,7 @@ use cofferdam_model::Report;
 
 use crate::nearest::did_you_mean;
 use crate::node::{Fields, Mark, Node};
-use crate::{Class, ClassIndex, Dependency, Share};
+use crate::{BreakerRules, Class, ClassIndex, Dependency, Share};
 
 /// The class of requests whose route names none. It always exists.
 const DEFAULT: &str = "default";
@@ -26,6 +26,8 @@ pub struct CellRules {
     pub classes: Vec<Class>,
     /// The dependencies, sorted by name.
     pub dependencies: Vec<Dependency>,
+    /// When the backend as a whole is left alone; never by default.
+    pub breaker: Option<BreakerRules>,
 }
 
 impl Default for CellRules {
@@ -36,6 +38,7 @@ impl Default for CellRules {
             max_tenants: 10_000,
             classes: Vec::new(),
             dependencies: Vec::new(),
+            breaker: None,
         }
     }
 }
@@ -68,8 +71,14 @@ impl CellRules {
             rules.classes.extend(Class::default_class(DEFAULT, rules.max_in_flight));
             return rules;
         };
-        let fields =
-            section.fields(&["max_in_flight", "tenant_share", "max_tenants", "classes", "dependencies"]);
+        let fields = section.fields(&[
+            "max_in_flight",
+            "tenant_share",
+            "max_tenants",
+            "classes",
+            "dependencies",
+            "breaker",
+        ]);
         if let Some(places) = fields.get("max_in_flight") {
             // Where the number cannot be read, no class is too large for it.
             rules.max_in_flight = places.whole_u32(1..=MAX_PLACES).unwrap_or(MAX_PLACES);
@@ -82,6 +91,7 @@ impl CellRules {
         if let Some(node) = fields.get("dependencies") {
             rules.dependencies = Dependency::read_all(node, rules.max_in_flight);
         }
+        rules.breaker = fields.get("breaker").map(BreakerRules::read);
         rules.check_ceilings(&section, &marks);
         rules.check_queues(&marks);
         rules

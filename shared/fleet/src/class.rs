@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cofferdam_model::{ClassName, Count};
 
+use crate::AdaptiveRules;
 use crate::node::{Entry, Fields, Node};
 
 /// The longest queue: requests that wait hold memory and sockets.
@@ -33,6 +34,8 @@ pub struct Class {
     pub queue: u32,
     /// How long one may wait; 100 ms by default. The file gives it where there is a queue, and nowhere else.
     pub max_wait: Duration,
+    /// How the ceiling follows the latency; by default it does not.
+    pub adaptive: Option<AdaptiveRules>,
 }
 
 impl ClassIndex {
@@ -45,7 +48,15 @@ impl ClassIndex {
 impl Class {
     /// A class of which the file gives the name alone.
     fn named(name: ClassName, places: u32) -> Self {
-        Self { name, priority: 1, floor: 0, ceiling: places, queue: 0, max_wait: Duration::from_millis(100) }
+        Self {
+            name,
+            priority: 1,
+            floor: 0,
+            ceiling: places,
+            queue: 0,
+            max_wait: Duration::from_millis(100),
+            adaptive: None,
+        }
     }
 
     /// The class that exists where the file does not define it.
@@ -56,7 +67,8 @@ impl Class {
     /// Reads a class of a cell with so many places.
     pub(crate) fn read(entry: &Entry<'_>, places: u32) -> Option<Self> {
         let mut class = Self::named(entry.key()?, places);
-        let fields = entry.value.fields(&["priority", "floor", "ceiling", "queue", "max_wait"]);
+        let fields = entry.value.fields(&["priority", "floor", "ceiling", "queue", "max_wait", "adaptive"]);
+        class.adaptive = fields.get("adaptive").map(AdaptiveRules::read);
         if let Some(priority) = fields.get("priority").and_then(|node| node.whole_u32(0..=u32::from(u8::MAX)))
         {
             class.priority = u8::try_from(priority).unwrap_or(u8::MAX);

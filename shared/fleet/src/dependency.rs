@@ -2,6 +2,7 @@
 
 use cofferdam_model::DependencyName;
 
+use crate::BreakerRules;
 use crate::nearest::did_you_mean;
 use crate::node::{Fields, Mark, Node};
 
@@ -19,6 +20,8 @@ pub struct Dependency {
     pub name: DependencyName,
     /// The most requests within a cell whose routes name it, waiting or not; no limit by default.
     pub max_in_flight: Option<u32>,
+    /// When it is left alone; never by default.
+    pub breaker: Option<BreakerRules>,
 }
 
 impl DependencyIndex {
@@ -37,9 +40,10 @@ impl Dependency {
         }
         let mut dependencies = Vec::with_capacity(entries.len());
         for entry in &entries {
-            let fields = entry.value.fields(&["max_in_flight"]);
+            let fields = entry.value.fields(&["max_in_flight", "breaker"]);
             let max_in_flight = read_cap(&fields, places);
-            dependencies.extend(entry.key().map(|name| Self { name, max_in_flight }));
+            let breaker = fields.get("breaker").map(BreakerRules::read);
+            dependencies.extend(entry.key().map(|name| Self { name, max_in_flight, breaker }));
         }
         dependencies.sort_by(|a, b| a.name.cmp(&b.name));
         dependencies

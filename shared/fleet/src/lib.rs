@@ -7,11 +7,14 @@
 //! This crate knows nothing of what is built from a fleet: placement tables, limits and compartments are made by those
 //! who import both.
 
+mod adaptive;
+mod breaker;
 mod cell_rules;
 mod cells;
 mod checked;
 mod class;
 mod dependency;
+mod fallback;
 mod limits;
 mod nearest;
 mod node;
@@ -29,11 +32,14 @@ mod tenant;
 mod trusted;
 mod written;
 
+pub use adaptive::AdaptiveRules;
+pub use breaker::BreakerRules;
 pub use cell_rules::CellRules;
 pub use cells::Cell;
 pub use checked::{Fleet, Loaded, MAX_FILE_BYTES};
 pub use class::{Class, ClassIndex};
 pub use dependency::{Dependency, DependencyIndex};
+pub use fallback::{Fallback, StaticAnswer};
 pub use limits::{Ceiling, LimitMode, LimitModeError, LimitRules};
 pub use nearest::did_you_mean;
 pub use origin::{Origin, OriginError};

@@ -10,7 +10,7 @@ use crate::dependency::read_cap;
 use crate::node::{Fields, Node};
 use crate::path;
 use crate::plans::read_bucket;
-use crate::{Bucket, CellRules, ClassIndex, Dependency, DependencyIndex, Plan, Shape};
+use crate::{Bucket, CellRules, ClassIndex, Dependency, DependencyIndex, Fallback, Plan, Shape};
 
 /// The most routes that a fleet may have. They are tried in turn for each request.
 const MAX_ROUTES: usize = 1000;
@@ -46,6 +46,8 @@ pub struct Route {
     pub settle: bool,
     /// What decides where the store is away; what the plan says unless the route says otherwise.
     pub on_store_failure: Option<OnStoreFailure>,
+    /// What stands in where the cell has no room for it, or leaves alone what it needs.
+    pub fallback: Option<Fallback>,
 }
 
 /// The routes in the file's order. One of them matches everything, so every request has a route: where the file has
@@ -79,6 +81,7 @@ impl Route {
             shape: None,
             settle: false,
             on_store_failure: None,
+            fallback: None,
         }
     }
 
@@ -124,6 +127,7 @@ impl Route {
             "shape",
             "settle",
             "on_store_failure",
+            "fallback",
         ]);
         let mut route = Self::catch_all(cell.default_class());
         if let Some(node) = fields.required("match", "what a request must have, such as { path: /v1/search }")
@@ -142,6 +146,7 @@ impl Route {
         route.shape = fields.get("shape").and_then(|node| Shape::read(node, route.timeout));
         route.settle = fields.scalar("settle").unwrap_or_default();
         route.on_store_failure = fields.scalar("on_store_failure");
+        route.fallback = fields.get("fallback").and_then(Fallback::read);
         route
     }
 

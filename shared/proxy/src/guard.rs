@@ -23,6 +23,9 @@ pub trait OnEnd {
     /// The body ended.
     fn on_end(self, end: End);
 
+    /// These bytes of the body go on.
+    fn on_data(&mut self, _data: &Bytes) {}
+
     /// These fields come behind the body, and may be changed before they go on; its end is told all the same.
     fn on_trailers(&mut self, _trailers: &mut HeaderMap) {}
 }
@@ -31,6 +34,12 @@ impl<G: OnEnd> OnEnd for Option<G> {
     fn on_end(self, end: End) {
         if let Some(guard) = self {
             guard.on_end(end);
+        }
+    }
+
+    fn on_data(&mut self, data: &Bytes) {
+        if let Some(guard) = self {
+            guard.on_data(data);
         }
     }
 
@@ -77,8 +86,12 @@ where
         let mut frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
         match &mut frame {
             Some(Ok(frame)) => {
-                if let (Some(trailers), Some(guard)) = (frame.trailers_mut(), &mut this.guard) {
-                    guard.on_trailers(trailers);
+                if let Some(guard) = &mut this.guard {
+                    if let Some(data) = frame.data_ref() {
+                        guard.on_data(data);
+                    } else if let Some(trailers) = frame.trailers_mut() {
+                        guard.on_trailers(trailers);
+                    }
                 }
                 if this.body.is_end_stream() {
                     this.end(End::Complete);

@@ -27,6 +27,13 @@ impl Core {
         self.hand_on(now, woken);
     }
 
+    /// Lets a class hold so many places from now on, at least its floor and one. A changed layout sets it anew.
+    pub(crate) fn set_ceiling(&mut self, index: usize, ceiling: u32, now: Instant, woken: &mut Woken) {
+        let class = &mut self.classes[index];
+        class.ceiling = ceiling.max(class.floor).max(1).min(self.max);
+        self.hand_on(now, woken);
+    }
+
     /// Closes: nobody is admitted from now on, and whoever waits is woken to hear it.
     pub(crate) fn close(&mut self, woken: &mut Woken) {
         self.closed = true;

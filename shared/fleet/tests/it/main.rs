@@ -12,6 +12,7 @@ mod seed;
 mod sources;
 mod text;
 mod warnings;
+mod when_full;
 
 use std::path::Path;
 

@@ -311,7 +311,7 @@ fn an_unknown_key_is_refused_with_the_nearest_known_one() {
         ("limits: { moed: auto }", "5:11: limits.moed: unknown key `moed`; did you mean `mode`?"),
         (
             "cell: { classes: { x: { kind: semaphore } } }",
-            "5:25: cell.classes.x.kind: unknown key `kind`; expected priority, floor, ceiling, queue, max_wait",
+            "5:25: cell.classes.x.kind: unknown key `kind`; expected priority, floor, ceiling, queue, max_wait, adaptive",
         ),
     ]);
 }
@@ -346,7 +346,7 @@ cell: [x]
             "fleet:5:44: placement.pins.t[1]: cell c is not in this fleet",
             "fleet:6:20: tenant.unknown: plan \"gold\" is not defined",
             "fleet:7:7: cell: expected a map with the keys max_in_flight, tenant_share, max_tenants, classes, dependencies, \
-             found a list",
+             breaker, found a list",
         ]
     );
 }

@@ -9,6 +9,7 @@ mod admission;
 mod compartments;
 mod contest;
 mod lookup;
+mod pool;
 mod ratios;
 mod semaphore;
 mod table;
@@ -30,6 +31,7 @@ fn main() {
     contests.extend(table::contests());
     contests.extend(admission::contests());
     contests.extend(compartments::contests());
+    contests.extend(pool::contests());
     contests.extend(top::contests());
 
     let mut criterion = Criterion::default()

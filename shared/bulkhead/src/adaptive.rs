@@ -27,6 +27,27 @@ pub struct AdaptivePolicy {
 }
 
 /// The state of one limit: fed with samples, it says how many may be in flight.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use cofferdam_bulkhead::{AdaptiveLimit, AdaptivePolicy};
+/// use tokio::time::Instant;
+///
+/// let mut limit = AdaptiveLimit::new(AdaptivePolicy { floor: 4, ceiling: 200, ..AdaptivePolicy::default() }, 20);
+/// let mut now = Instant::now();
+/// let mut answers = |limit: &mut AdaptiveLimit, latency_ms| {
+///     for _ in 0..100 {
+///         now += Duration::from_millis(10);
+///         limit.sample(Duration::from_millis(latency_ms), limit.limit(), now);
+///     }
+///     limit.limit()
+/// };
+/// let fast = answers(&mut limit, 10);
+/// assert!(fast > 20, "there is room for more: {fast}");
+/// let slow = answers(&mut limit, 100);
+/// assert!(slow < fast, "requests wait for each other: {slow}");
+/// ```
 #[derive(Debug)]
 pub struct AdaptiveLimit {
     policy: AdaptivePolicy,

@@ -30,6 +30,23 @@ pub struct BreakerPolicy {
 }
 
 /// A breaker. Clones are the same one.
+///
+/// ```
+/// use cofferdam_bulkhead::{Breaker, BreakerPolicy, BreakerState};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// let breaker = Breaker::new(BreakerPolicy::default());
+/// for _ in 0..5 {
+///     breaker.pass().unwrap().failed(); // as the call did
+/// }
+/// let open = breaker.pass().unwrap_err();
+/// assert_eq!(open.to_string(), "breaker is open for 30s more");
+/// tokio::time::sleep(open.0).await;
+/// breaker.pass().unwrap().succeeded();
+/// assert_eq!(breaker.counts().state, BreakerState::Closed);
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Breaker(Arc<Shared>);
 

@@ -150,8 +150,11 @@ impl Bulkhead {
             Ok(Ok(permit)) => Ok(self.granted(permit)),
             Ok(Err(_closed)) => Err(Denied::ShutDown(Arc::clone(&shared.name))),
             Err(_elapsed) => {
-                shared.timeouts.fetch_add(1, Relaxed);
-                Err(self.deny(since.elapsed()))
+                let denied = self.deny(since.elapsed());
+                if matches!(denied, Denied::Full { .. }) {
+                    shared.timeouts.fetch_add(1, Relaxed);
+                }
+                Err(denied)
             }
         }
     }

@@ -17,6 +17,31 @@ use crate::waiting::Waiting;
 
 /// A cell's compartments. Clones are handles to the same places, for any thread and any runtime.
 ///
+/// ```
+/// use std::time::Duration;
+///
+/// use cofferdam_bulkhead::{ClassLayout, Compartments, Layout, TenantShare};
+/// use cofferdam_model::{Alphabet, ClassName, TenantId};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // 12 places: checkout has 5 for certain, and may borrow up to 12; search may have 8.
+/// let class = |name, floor, ceiling| -> Result<ClassLayout, Box<dyn std::error::Error>> {
+///     let name = ClassName::parse(name)?;
+///     Ok(ClassLayout { name, priority: 1, floor, ceiling, queue: 6, max_wait: Duration::from_millis(50) })
+/// };
+/// let classes = vec![class("checkout", 5, 12)?, class("search", 0, 8)?];
+/// let cell = Compartments::new(Layout::new(12, TenantShare::WHOLE, 1_000, classes)?);
+///
+/// let acme = TenantId::parse(b"acme", &Alphabet::default())?;
+/// let searches: Vec<_> = (0..).map_while(|_| cell.try_acquire(1, &acme).ok()).collect();
+/// assert_eq!(searches.len(), 7, "what checkout does not use is lent, but its 5 are not");
+/// assert_eq!(cell.try_acquire(1, &acme).unwrap_err().to_string(),
+///     "cell is full for class search: 7 of 7 places in use, 0 of 6 queued");
+/// assert!(cell.try_acquire(0, &acme).is_ok());
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Panics
 ///
 /// The methods that take a class's index panic where there is no such class.

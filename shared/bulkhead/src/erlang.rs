@@ -7,6 +7,15 @@ const MAX_PLACES: u32 = 1_000_000;
 
 /// The share of arrivals that find all of `places` taken, in 0..=1. `offered` is the load in places: the arrivals in a
 /// second by the mean hold time in seconds. Nothing offered is never lost; what is no number is taken for nothing.
+///
+/// ```
+/// use cofferdam_bulkhead::{loss, places_for};
+///
+/// // 40 calls in a second, which take 100 ms on average, on five places: one in five is refused, though nothing is wrong.
+/// assert!((loss(5, 4.0) - 0.199).abs() < 0.001);
+/// // One in a hundred takes ten.
+/// assert_eq!(places_for(4.0, 0.01), Some(10));
+/// ```
 pub fn loss(places: u32, offered: f64) -> f64 {
     losses(offered).nth(places as usize).unwrap_or(0.0)
 }

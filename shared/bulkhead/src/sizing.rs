@@ -23,6 +23,17 @@ pub enum SizeError {
 /// Places for `rate` arrivals at the peak that each hold one for up to `p99`: ceil(rate x p99 x buffer), at least 1.
 /// This is Little's law with the high percentile in the place of the mean, and headroom. `buffer_thousandths` is
 /// 1300 for the usual 1.3. Hold times count in whole microseconds, rounded up.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use cofferdam_bulkhead::size;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// assert_eq!(size("10/s".parse()?, Duration::from_secs(2), 1300)?, 26);
+/// # Ok(())
+/// # }
+/// ```
 pub fn size(rate: Rate, p99: Duration, buffer_thousandths: u32) -> Result<u64, SizeError> {
     if buffer_thousandths < 1000 {
         return Err(SizeError::Buffer(buffer_thousandths));

@@ -6,6 +6,7 @@
 
 mod bulkhead;
 mod composed;
+mod examples;
 mod layers;
 mod pool;
 

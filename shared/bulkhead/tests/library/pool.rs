@@ -3,10 +3,13 @@
 use std::cell::Cell;
 use std::future::pending;
 use std::io::Write;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, Mutex, PoisonError, mpsc};
 use std::thread;
 
 use cofferdam_bulkhead::{Denied, Pool, PoolError, Running};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use tracing_subscriber::fmt::MakeWriter;
 
 /// Calls that wait until they are let go.
@@ -203,6 +206,48 @@ async fn its_threads_end_with_the_last_handle() {
     while Arc::strong_count(&alive) > 1 {
         thread::yield_now();
     }
+}
+
+#[test]
+fn after_any_order_of_calls_and_of_callers_that_go_away_nothing_is_held() {
+    // P39: no more at once than there are threads, and each call either runs or is taken back.
+    let pool = Pool::new("races", 2, 3).unwrap();
+    let (at_once, ran, counted) =
+        (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU64::new(0)), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for caller in 0..4 {
+            let (pool, at_once, ran, counted) = (&pool, &at_once, &ran, &counted);
+            scope.spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                let mut random = StdRng::seed_from_u64(caller);
+                for _ in 0..1_000 {
+                    let (at_once, ran) = (Arc::clone(at_once), Arc::clone(ran));
+                    let taken = pool.submit(move || {
+                        assert!(at_once.fetch_add(1, Relaxed) < 2, "more than there are threads");
+                        thread::yield_now();
+                        at_once.fetch_sub(1, Relaxed);
+                        ran.fetch_add(1, Relaxed);
+                    });
+                    let Ok(running) = taken else { continue };
+                    if random.random_bool(0.5) {
+                        runtime.block_on(running).unwrap();
+                        counted.fetch_add(1, Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    while pool.snapshot().active > 0 {
+        thread::yield_now();
+    }
+    let seen = pool.snapshot();
+    let (ran, counted) = (ran.load(Relaxed), counted.load(Relaxed));
+    assert!(
+        ran >= counted && counted > 0 && seen.granted >= ran,
+        "{seen:?}, {ran} ran, {counted} waited for"
+    );
+    assert_eq!((seen.queued, seen.panicked, at_once.load(Relaxed)), (0, 0, 0));
+    assert_eq!(seen.granted + seen.refused, 4_000);
 }
 
 /// What was logged.

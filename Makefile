@@ -6,7 +6,7 @@ SHELL := /bin/bash
 COMPOSE = $$(docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p cofferdam -f deploy/compose.yaml
 .PHONY: demo fleet-up fleet-down test lint bench bench-limits bench-peers faults-limits fuzz audit help prerequisites
 
-demo: ## Watch one noisy and one poisonous tenant meet a fleet (30 s after the build)
+demo: ## Watch one noisy and one poisonous tenant meet a fleet (45 s after the build)
 	cargo run --release -- demo
 
 fleet-up: ## Start a fleet in containers, at http://127.0.0.1:7000 (without a registry: deploy/offline-images.sh first)

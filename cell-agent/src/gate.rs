@@ -5,8 +5,9 @@ use cofferdam_bulkhead::{Claim, Compartments, Place, Refused};
 use crate::classify::Classified;
 use crate::rules::Rules;
 
-/// A place at once, or after a wait in the class's queue. What fills the compartment is for the log: a client learns
-/// the reason alone.
+/// A place at once, or after a wait in the class's queue. A request that is tried again does not wait: where places are
+/// short, what comes for the first time goes first. What fills the compartment is for the log: a client learns the
+/// reason alone.
 pub(crate) async fn enter(
     compartments: &Compartments,
     rules: &Rules,
@@ -19,7 +20,10 @@ pub(crate) async fn enter(
         caps: rules.caps(request.route),
         deadline: Some(request.deadline),
     };
-    let place = compartments.claim(&claim).await;
+    let place = match request.attempt {
+        0 | 1 => compartments.claim(&claim).await,
+        _ => compartments.try_claim(&claim),
+    };
     if let Err(refused) = &place {
         log(refused);
     }

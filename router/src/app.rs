@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use crate::admin::{self, Admin};
-use crate::cells::{Directory, probe_for_ever};
+use crate::cells::{Directory, RestraintCollector, probe_for_ever};
 use crate::data_path::{self, DataPath};
 use crate::limits_metrics::LimitsMetrics;
 use crate::overrides::{Overrides, OverridesCollector};
@@ -91,6 +91,7 @@ impl Router {
         let census =
             Census::register(&mut registry, "cofferdam_router", settings.max_connections_per_address);
         registry.register_collector(Box::new(directory.clone()));
+        registry.register_collector(Box::new(RestraintCollector(directory.clone())));
         registry.register_collector(Box::new(LimitsMetrics::new(limits.clone())));
         registry.register_collector(Box::new(OverridesCollector::new(Arc::clone(&overrides))));
         if let Some(store) = &shared {

@@ -11,7 +11,7 @@ use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::via::Via;
 use http::header::InvalidHeaderValue;
 
-use crate::cells::{Cell, Directory, shed_bounds};
+use crate::cells::{Cell, Directory, Losses, RetryBudget, shed_bounds};
 use crate::limits::{LimitsError, PlanLimits, RouteLimits};
 
 /// One fleet file, ready for requests.
@@ -25,6 +25,10 @@ pub(crate) struct Snapshot {
     pub(crate) routes: Vec<RouteLimits>,
     /// By `CellIndex`.
     pub(crate) cells: Vec<Arc<Cell>>,
+    /// Who was there when cells were lost, kept over snapshots.
+    pub(crate) losses: Arc<Losses>,
+    /// How much may be tried again, kept over snapshots.
+    pub(crate) retries: Arc<RetryBudget>,
     /// By `ClassIndex`: from how full on it is shed.
     pub(crate) shed_bounds: Vec<Option<Saturation>>,
     /// By `ClassIndex`: what every hop to an agent says of its class and of this snapshot.
@@ -93,7 +97,8 @@ impl Snapshot {
         let hop = |class: &Class| hop(class, fleet.revision, placement.digest());
         let hops = fleet.cell.classes.iter().map(hop).collect();
         let shed_bounds = shed_bounds(&fleet.cell.classes);
-        Ok(Self { fleet, placement, plans, routes, cells, shed_bounds, hops, via })
+        let (losses, retries) = (Arc::clone(&directory.losses), Arc::clone(&directory.retries));
+        Ok(Self { fleet, placement, plans, routes, cells, losses, retries, shed_bounds, hops, via })
     }
 
     /// Whether this snapshot may follow `running`.

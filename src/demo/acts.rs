@@ -12,15 +12,16 @@ use super::fleet_file::Layout;
 use super::load::{Load, Tally};
 use super::open_loop::{Answer, By, Client, Pace, Sent, Stream};
 use super::processes::Processes;
-use super::stage::Stage;
+use super::stage::{RESTART_AFTER, Stage};
 use super::verdict::{Verdict, judge};
 
 /// The acts of the demonstration.
-pub(crate) const ACTS: [Act; 4] = [
+pub(crate) const ACTS: [Act; 5] = [
     Act { trouble: Trouble::Noise, layout: Layout::Shuffle },
     Act { trouble: Trouble::Poison, layout: Layout::Pool },
     Act { trouble: Trouble::Poison, layout: Layout::FixedPairs },
     Act { trouble: Trouble::Poison, layout: Layout::Shuffle },
+    Act { trouble: Trouble::Poison, layout: Layout::Guarded },
 ];
 
 /// About how long an act takes, for the progress bar.
@@ -34,6 +35,9 @@ const WINDOW: Duration = Duration::from_millis(5500);
 
 /// After the first loss, the fleet gets this long to settle in its trouble.
 const SETTLE: Duration = Duration::from_millis(500);
+
+/// With a guard, the first poison is carried to a second cell as ever: that one is to be back.
+const SETTLE_GUARDED: Duration = RESTART_AFTER.saturating_add(Duration::from_secs(2));
 
 /// If nobody lost anything this long after the first poison, nobody will.
 const MAX_UNTIL_LOSS: Duration = Duration::from_secs(3);
@@ -123,19 +127,20 @@ impl Act {
     pub(crate) async fn perform(&self, stage: &Stage, processes: &mut Processes) -> anyhow::Result<Outcome> {
         stage.start(self.layout, processes).await?;
         let client = Client::new(stage.router().data)?;
-        let load = Load::start(&client, &stage.tenants);
+        let watched = stage.watched(self.layout);
+        let load = Load::start(&client, &watched);
         sleep(WARM_UP).await;
         let (seen, expected) = match self.trouble {
             Trouble::Noise => (noise(&client, stage.bad.noisy, load).await?, Vec::new()),
             Trouble::Poison => {
-                let bad = stage.bad.poisonous;
-                (poison(&client, bad, load).await?, stage.covered(self.layout, &bad)?)
+                let settle = if self.layout == Layout::Guarded { SETTLE_GUARDED } else { SETTLE };
+                (poison(&client, stage.bad.poisonous, load, settle).await?, stage.covered(self.layout)?)
             }
         };
         Ok(Outcome {
             trouble: self.trouble,
             layout: self.layout,
-            n_tenants: stage.tenants.len(),
+            n_tenants: watched.len(),
             verdict: judge(&seen.tallies, &seen.window, &expected),
             expected,
             own: Own::count(&seen.own),
@@ -159,11 +164,16 @@ async fn noise(client: &Client, noisy: TenantId, load: Load) -> anyhow::Result<S
     Ok(Seen { tallies: load.end_at(to).await?, window: from..=to, own })
 }
 
-/// Sends poison until a window is over that begins a little after the first loss.
-async fn poison(client: &Client, poisonous: TenantId, mut load: Load) -> anyhow::Result<Seen> {
+/// Sends poison until a window is over that begins when `settle` has passed after the first loss.
+async fn poison(
+    client: &Client,
+    poisonous: TenantId,
+    mut load: Load,
+    settle: Duration,
+) -> anyhow::Result<Seen> {
     let (began, stream) = misbehave(client, poisonous, "/poison", POISON_PERIOD);
     let loss = timeout(MAX_UNTIL_LOSS, load.first_loss(began)).await;
-    let from = loss.unwrap_or_else(|_| Ok(Instant::now()))? + SETTLE;
+    let from = loss.unwrap_or_else(|_| Ok(Instant::now()))? + settle;
     let own = stream.end_at(from + WINDOW).await?;
     let to = own.iter().map(|sent| sent.scheduled).max().unwrap_or(from);
     ensure!(to >= from + WINDOW, "poison ended before the window did");

@@ -14,6 +14,8 @@ pub(crate) enum Layout {
     FixedPairs,
     /// Each tenant has the two cells that the table gives it.
     Shuffle,
+    /// The same, and whose requests break cells is kept to its home cell.
+    Guarded,
 }
 
 /// Where a cell listens.
@@ -41,6 +43,7 @@ impl Layout {
             Self::Pool => "pool",
             Self::FixedPairs => "fixed",
             Self::Shuffle => "shuffle",
+            Self::Guarded => "guarded",
         }
     }
 
@@ -50,6 +53,7 @@ impl Layout {
             Self::Pool => "one shared pool",
             Self::FixedPairs => "fixed pairs",
             Self::Shuffle => "shuffle-sharded pairs",
+            Self::Guarded => "shuffled, with a poison guard",
         }
     }
 
@@ -59,6 +63,7 @@ impl Layout {
             Self::Pool => "everyone on all 8 cells",
             Self::FixedPairs => "4 pairs, 14 tenants each",
             Self::Shuffle => "28 pairs, 2 tenants each",
+            Self::Guarded => "poison stays in one cell",
         }
     }
 }
@@ -85,8 +90,11 @@ pub(crate) fn text(layout: Layout, cells: &[CellAddress], bad: &BadTenants, tena
     match layout {
         Layout::Pool => line(&mut text, format_args!("\nplacement: {{ shard_size: {} }}", cells.len())),
         Layout::FixedPairs => pins(&mut text, cells.len() / 2, bad, tenants),
-        Layout::Shuffle => line(&mut text, format_args!("\nplacement: {{ shard_size: 2 }}")),
+        Layout::Shuffle | Layout::Guarded => {
+            line(&mut text, format_args!("\nplacement: {{ shard_size: 2 }}"))
+        }
     }
+    line(&mut text, format_args!("\npoison_guard: {}", layout == Layout::Guarded));
     text.push_str(&rules(bad));
     text
 }
@@ -185,5 +193,7 @@ mod tests {
         let covered = [Layout::Pool, Layout::FixedPairs, Layout::Shuffle]
             .map(|layout| tenants::covered(&placement(layout, &tenants), &tenants, &bad().poisonous).len());
         assert_eq!(covered, [56, 14, 2]);
+        let guarded = placement(Layout::Guarded, &tenants);
+        assert_eq!(tenants::covered_by_home(&guarded, &tenants, &bad().poisonous), [bad().poisonous]);
     }
 }

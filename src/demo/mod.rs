@@ -30,7 +30,7 @@ use crate::place::Output;
 /// The exit code of a command that was interrupted, as shells have it.
 const INTERRUPTED: u8 = 130;
 
-/// Watch one noisy and one poisonous tenant meet a fleet of 8 cells: about 30 s, nothing to install
+/// Watch one noisy and one poisonous tenant meet a fleet of 8 cells: about 45 s, nothing to install
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Leave the last fleet up until Ctrl-C, and print its file and its addresses

@@ -19,7 +19,7 @@ use super::tenants;
 const N_CELLS: usize = 8;
 
 /// How long after its death a cell is started again.
-const RESTART_AFTER: Duration = Duration::from_secs(2);
+pub(crate) const RESTART_AFTER: Duration = Duration::from_secs(2);
 
 /// How long a process may take until it is ready.
 const MAX_START: Duration = Duration::from_secs(10);
@@ -72,6 +72,7 @@ impl Stage {
         stage.tenants = tenants::walk(&tenants::placement(&stage.file(Layout::Shuffle))?)?;
         stage.write(Layout::Pool)?;
         stage.write(Layout::FixedPairs)?;
+        stage.write(Layout::Guarded)?;
         Ok(stage)
     }
 
@@ -85,9 +86,19 @@ impl Stage {
         self.router
     }
 
-    /// The tenants that have no cell which `bad` does not have too.
-    pub(crate) fn covered(&self, layout: Layout, bad: &TenantId) -> anyhow::Result<Vec<TenantId>> {
-        Ok(tenants::covered(&tenants::placement(&self.file(layout))?, &self.tenants, bad))
+    /// The tenants whose cells the poisonous one takes, all of them.
+    pub(crate) fn covered(&self, layout: Layout) -> anyhow::Result<Vec<TenantId>> {
+        let (placement, bad) = (tenants::placement(&self.file(layout))?, &self.bad.poisonous);
+        Ok(match layout {
+            Layout::Guarded => tenants::covered_by_home(&placement, &self.tenants, bad),
+            _ => tenants::covered(&placement, &self.tenants, bad),
+        })
+    }
+
+    /// The tenants that are watched: with a guard the poisonous one is too, since nothing but itself should be hurt.
+    pub(crate) fn watched(&self, layout: Layout) -> Vec<TenantId> {
+        let bad = (layout == Layout::Guarded).then_some(self.bad.poisonous);
+        self.tenants.iter().copied().chain(bad).collect()
     }
 
     /// Starts the cells and then the router of a layout, and waits until all of them are ready.

@@ -46,7 +46,16 @@ pub(crate) fn walk(placement: &Placement) -> anyhow::Result<Vec<TenantId>> {
 
 /// The tenants that have no cell which `bad` does not have too.
 pub(crate) fn covered(placement: &Placement, tenants: &[TenantId], bad: &TenantId) -> Vec<TenantId> {
-    let lost = placement.place(bad).shard.cells();
+    covered_by(placement, tenants, placement.place(bad).shard.cells())
+}
+
+/// The same where `bad` is kept to its home cell: itself, and the tenants that have no other cell than that.
+pub(crate) fn covered_by_home(placement: &Placement, tenants: &[TenantId], bad: &TenantId) -> Vec<TenantId> {
+    let home = &placement.place(bad).shard.cells()[..1];
+    [*bad].into_iter().chain(covered_by(placement, tenants, home)).collect()
+}
+
+fn covered_by(placement: &Placement, tenants: &[TenantId], lost: &[CellIndex]) -> Vec<TenantId> {
     let is_covered =
         |tenant: &&TenantId| placement.place(tenant).shard.cells().iter().all(|cell| lost.contains(cell));
     tenants.iter().filter(is_covered).copied().collect()

@@ -37,6 +37,7 @@ mod regression;
 mod relayed;
 mod reload;
 mod restart;
+mod restraint;
 mod retry;
 mod routing;
 mod runtime;

@@ -185,10 +185,11 @@ async fn a_compartment_that_a_tunnel_fills_refuses_the_next_in_the_usual_way() {
     // P2
     let one = "cell: { tenant_share: 1, classes: { default: { ceiling: 1, queue: 0 } } }\n";
     let (fleet, _) = fleet(one).await;
-    let client = open(&fleet.router, "/hold").await;
+    // The first fills the home, and says so; the second goes to the other cell.
+    let clients = [open(&fleet.router, "/hold").await, open(&fleet.router, "/hold").await];
     let refused = fleet.router.ask(ask("/hold")).await;
     assert_eq!((refused.status(), refused.problem().as_str()), (503, "cell_class"));
-    drop(client);
+    drop(clients);
     fleet.idle().await;
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct TestFleet {
 #[derive(Debug)]
 pub(crate) struct TestCell {
     pub(crate) backend: Scripted,
+    /// Where the agent takes requests.
+    pub(crate) address: SocketAddr,
     pub(crate) probes: SocketAddr,
     _agent: agent::Running,
 }
@@ -106,10 +108,10 @@ impl TestCell {
         let origin = format!("http://{}", backend.address).parse().unwrap();
         let settings =
             agent::Settings { body, ..agent::Settings::new(CellId::parse(&name).unwrap(), origin) };
-        let at_probes = probes.local_addr().unwrap();
+        let (address, at_probes) = (data.local_addr().unwrap(), probes.local_addr().unwrap());
         let listeners = agent::Listeners { data: vec![data], probes: Some(probes), admin: None };
         let agent = agent::Agent::start(&parse(text), settings, listeners).unwrap();
-        Self { backend, probes: at_probes, _agent: agent }
+        Self { backend, address, probes: at_probes, _agent: agent }
     }
 
     pub(crate) async fn metrics(&self) -> Scrape {

@@ -1,4 +1,6 @@
-//! `GET /fleet`: which fleet file runs, and what was wrong with the last one that was not taken.
+//! `GET /fleet`: which fleet file runs, what was wrong with the last one that was not taken, and how many retries are left.
+
+use std::time::Instant;
 
 use axum::Json;
 use axum::extract::State;
@@ -14,6 +16,7 @@ pub(super) async fn show(State(admin): State<Admin>) -> Json<Value> {
         "digest": snapshot.placement.digest().to_string(),
         "zone_separated": snapshot.placement.zone_separated(),
         "n_cells": snapshot.cells.len(),
+        "retries_left": snapshot.retries.left_of_all(&snapshot.fleet.retry_budget, Instant::now()) as u64,
         "last_reload_error": *admin.last_reload_error.lock(),
     }))
 }

@@ -3,6 +3,7 @@
 mod cells;
 mod fleet;
 mod limits;
+mod losses;
 mod state;
 mod tenants;
 mod top;
@@ -12,11 +13,12 @@ use axum::routing::get;
 
 pub(crate) use state::Admin;
 
-/// The routes: `/fleet`, `/cells`, `/tenants/{tenant}` and its `/limits`, `/limits/top`.
+/// The routes: `/fleet`, `/cells`, `/losses`, `/tenants/{tenant}` and its `/limits`, `/limits/top`.
 pub(crate) fn routes(admin: Admin) -> Router {
     Router::new()
         .route("/fleet", get(fleet::show))
         .route("/cells", get(cells::list))
+        .route("/losses", get(losses::show))
         .route("/tenants/{tenant}", get(tenants::show))
         .route("/tenants/{tenant}/limits", get(limits::show).put(limits::put).delete(limits::clear))
         .route("/limits/top", get(top::show))

@@ -31,6 +31,8 @@ pub(super) async fn show(
         "revision": fleet.revision.0,
         "plan": plan,
         "in_flight": admin.limits.in_flight(&tenant),
+        "retries_left": snapshot.retries.left(placed.slot, &fleet.retry_budget, now) as u64,
+        "confined": fleet.poison_guard && snapshot.losses.is_confined(&tenant, now),
         "cells": cells.iter().map(|cell| CellView::new(cell, now)).collect::<Vec<_>>(),
     })))
 }

@@ -16,7 +16,9 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::health::Health;
+use super::losses::Losses;
 use super::mistrust::Mistrust;
+use super::retry_budget::RetryBudget;
 use super::saturation::{Load, Reported, Room};
 
 /// A cell, as this router knows it.
@@ -41,6 +43,10 @@ pub(crate) struct OnCell(Arc<Cell>);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Directory {
     cells: Arc<Mutex<BTreeMap<CellId, Arc<Cell>>>>,
+    /// Who was there when they were lost.
+    pub(crate) losses: Arc<Losses>,
+    /// How much may be tried again.
+    pub(crate) retries: Arc<RetryBudget>,
 }
 
 impl Cell {

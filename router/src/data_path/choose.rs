@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cofferdam_fleet::Choose;
-use cofferdam_model::{CellIndex, Saturation, Shard};
+use cofferdam_model::{CellIndex, Saturation, Shard, TenantId};
 
 use super::admit::Admitted;
 use super::place::Placed;
 use super::reject::{Reason, Rejection};
-use crate::cells::Cell;
+use crate::cells::{Cell, Losses};
 use crate::snapshot::Snapshot;
 
 /// What is added to a reported saturation before cells are compared, so that little of nearly nothing decides nothing.
@@ -21,6 +21,7 @@ const SLIGHT: f32 = 0.05;
 #[derive(Debug)]
 pub(super) struct Chosen<'v> {
     pub(super) admitted: Admitted<'v>,
+    pub(super) slot: u32,
     /// Or why it is sent to none; in a box, which keeps every other request's future small.
     pub(super) candidates: Result<Candidates<'v>, Box<Rejection>>,
 }
@@ -32,6 +33,8 @@ pub(super) struct Candidates<'v> {
     cells: &'v [Arc<Cell>],
     class: &'v str,
     choose: Choose,
+    /// Where the fleet file wants it: who knows whether the tenant is sent to its home cell alone.
+    guard: Option<(&'v Losses, TenantId)>,
     /// By place in the shard; a shard has at most 64 cells.
     tried: u64,
 }
@@ -46,21 +49,22 @@ struct Rank {
 
 /// Prepares the order; the beliefs are asked at each step, so that they are fresh.
 pub(super) fn choose<'v>(placed: Placed<'v>, snapshot: &'v Snapshot, now: Instant) -> Chosen<'v> {
-    let Placed { admitted, shard } = placed;
+    let Placed { admitted, shard, slot } = placed;
     let class = admitted.identified.route.class.get();
     let candidates = Candidates {
         shard,
         cells: &snapshot.cells,
         class: snapshot.fleet.cell.classes[class].name.as_str(),
         choose: snapshot.fleet.placement.choose,
+        guard: snapshot.fleet.poison_guard.then_some((&*snapshot.losses, admitted.identified.tenant)),
         tried: 0,
     };
     let bound = snapshot.shed_bounds[class];
     if bound.is_none_or(|bound| !candidates.have_no_room(bound, now)) {
-        return Chosen { admitted, candidates: Ok(candidates) };
+        return Chosen { admitted, slot, candidates: Ok(candidates) };
     }
     let detail = format!("class {} is shed while all cells of the shard are this full", candidates.class);
-    Chosen { admitted, candidates: Err(Rejection::new(Reason::Shed, detail).into()) }
+    Chosen { admitted, slot, candidates: Err(Rejection::new(Reason::Shed, detail).into()) }
 }
 
 impl<'v> Candidates<'v> {
@@ -74,20 +78,23 @@ impl<'v> Candidates<'v> {
     fn best(&self, now: Instant) -> Option<(usize, CellIndex)> {
         if self.choose == Choose::Primary {
             let is_well = |&(_, cell): &(usize, CellIndex)| self.is_well(cell, now);
-            if let Some(first) = self.untried().find(is_well) {
+            if let Some(first) = self.untried(now).find(is_well) {
                 return Some(first);
             }
         }
         let usual = self.usual_saturation(now);
         let rank = |cell| self.rank(cell, usual, now);
-        let ranked = self.untried().map(|(place, cell)| (rank(cell), place, cell));
+        let ranked = self.untried(now).map(|(place, cell)| (rank(cell), place, cell));
         // The earlier of two equal ones stays.
         let best = ranked.reduce(|best, other| if other.0 < best.0 { other } else { best });
         best.map(|(_, place, cell)| (place, cell))
     }
 
-    fn untried(&self) -> impl Iterator<Item = (usize, CellIndex)> {
-        let places = self.shard.cells().iter().copied().enumerate().take(64);
+    /// Of a tenant that is sent to its home cell alone, no more than that.
+    fn untried(&self, now: Instant) -> impl Iterator<Item = (usize, CellIndex)> {
+        let is_confined = self.guard.is_some_and(|(losses, tenant)| losses.is_confined(&tenant, now));
+        let n = if is_confined { 1 } else { 64 };
+        let places = self.shard.cells().iter().copied().enumerate().take(n);
         places.filter(|(place, _)| self.tried & (1 << place) == 0)
     }
 
@@ -125,7 +132,7 @@ impl<'v> Candidates<'v> {
     /// Whether all cells that are up have said that they are at least this full, and that the class has no room of its own
     /// left either: what the class alone fills is for its agent to queue or refuse. With no cell up there is nothing to know.
     fn have_no_room(&self, bound: Saturation, now: Instant) -> bool {
-        let mut up = self.untried().filter(|(_, cell)| self.cell(*cell).health.is_up(now)).peekable();
+        let mut up = self.untried(now).filter(|(_, cell)| self.cell(*cell).health.is_up(now)).peekable();
         let is_full = |cell: CellIndex| {
             self.cell(cell).room(self.class, now).is_some_and(|room| room.cell.min(room.class) >= bound)
         };

@@ -72,13 +72,16 @@ pub(super) fn forward<'v>(
     outgoing: &mut Outgoing,
     exchange: &Exchange<'_>,
 ) -> impl Future<Output = Forwarded<'v>> + Send {
-    let Chosen { admitted, candidates } = chosen;
+    let Chosen { admitted, slot, candidates } = chosen;
     async move {
         let mut candidates = match candidates {
             Ok(candidates) => candidates,
             Err(shed) => return Forwarded { admitted, reached: false, answer: Err(*shed) },
         };
+        let snapshot = &exchange.view.snapshot;
+        snapshot.retries.deposit(slot);
         let mut n_attempts: u8 = 0;
+        let mut broke = false;
         let (mut reached, mut refused, mut refreshed, mut retried) = (false, None, false, false);
         let mut next = None;
         let rejection = loop {
@@ -97,13 +100,30 @@ pub(super) fn forward<'v>(
                 Ok(answer) => return Forwarded { admitted, reached: true, answer: Ok(answer) },
                 Err(failed) => failed,
             };
+            if failed.fault == Fault::Unsent {
+                // No agent has heard of it, and none is to take the next for a retry.
+                n_attempts -= 1;
+            }
             reached |= failed.fault.reached();
             if matches!(failed.fault, Fault::Refused(_)) {
                 refused = Some(failed.retry_after);
             }
             let idempotent = outgoing.method.is_idempotent();
             let facts = Facts { idempotent, replayable: exchange.body.replayable(), retried, refreshed };
-            match next_step(failed.fault, facts) {
+            let step = next_step(failed.fault, facts);
+            // A connection that was kept may have been closed for its age: what comes of a fresh one tells.
+            let is_stale = failed.fault == Fault::Lost { reused: true } && step == Step::SameCell;
+            if failed.fault.is_a_loss(broke) && !is_stale {
+                exchange.view.note_loss(&admitted.identified.tenant, cell);
+            }
+            broke = is_stale;
+            if failed.fault.reached()
+                && step != Step::Answer
+                && !snapshot.retries.withdraw(slot, &snapshot.fleet.retry_budget, Instant::now())
+            {
+                break rejection(&failed);
+            }
+            match step {
                 Step::Answer => break rejection(&failed),
                 Step::SameCell => (next, refreshed) = (Some(cell), true),
                 step => {
@@ -121,7 +141,7 @@ fn no_cell_left(reached: bool, refused: Option<Option<Duration>>) -> Rejection {
     match refused {
         _ if reached => Rejection::new(Reason::Lost, "the request may have been executed"),
         Some(wait) => refusal(CellReason::Cell, wait),
-        None => Rejection::new(Reason::PairDown, "every cell of the tenant's shard was tried"),
+        None => Rejection::new(Reason::PairDown, "no cell that the tenant may be sent to could be reached"),
     }
 }
 

@@ -10,10 +10,11 @@ use crate::snapshot::Snapshot;
 pub(super) struct Placed<'v> {
     pub(super) admitted: Admitted<'v>,
     pub(super) shard: Shard<'v>,
+    pub(super) slot: u32,
 }
 
 /// Looks the tenant's shard up.
 pub(super) fn place<'v>(admitted: Admitted<'v>, snapshot: &'v Snapshot) -> Placed<'v> {
-    let shard = snapshot.placement.place(&admitted.identified.tenant).shard;
-    Placed { admitted, shard }
+    let placed = snapshot.placement.place(&admitted.identified.tenant);
+    Placed { admitted, shard: placed.shard, slot: placed.slot }
 }

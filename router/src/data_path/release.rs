@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use cofferdam_fleet::ClassIndex;
 use cofferdam_limits::{Limits, Permit};
-use cofferdam_model::{CellIndex, headers};
+use cofferdam_model::{CellIndex, TenantId, headers};
 use cofferdam_proxy::fields;
 use cofferdam_proxy::grpc;
 use cofferdam_proxy::guard::{End, Guarded, OnEnd};
 use cofferdam_proxy::payload::Payload;
 use cofferdam_proxy::target;
-use cofferdam_proxy::tunnel;
+use cofferdam_proxy::tunnel::{self, TunnelEnd};
 use cofferdam_proxy::upgrade;
 use cofferdam_proxy::upstream::UpstreamBody;
 use cofferdam_proxy::via::Via;
@@ -46,7 +46,7 @@ pub(crate) struct InFlight(Option<Box<Held>>);
 struct Held {
     /// The permit, and whether a backend may have seen the request.
     permit: Option<(Permit, bool)>,
-    on_cell: Option<(OnCell, CellIndex)>,
+    on_cell: Option<(OnCell, CellIndex, TenantId)>,
     view: Arc<View>,
     class: ClassIndex,
     arrived: Instant,
@@ -145,7 +145,7 @@ impl Closing<'_> {
         let mut held = waiting.over();
         let mut response = match answer {
             Ok(Answer { response, on_cell, cell }) => {
-                held.takes(permit, Some((on_cell, cell)), self.outcome(&response));
+                held.takes(permit, Some((on_cell, cell, tenant)), self.outcome(&response));
                 if route.settle {
                     held.settle(response.headers());
                 }
@@ -176,6 +176,9 @@ impl Closing<'_> {
         let took = self.arrived.elapsed();
         let response = tunnel::answer(response, &self.metrics.tunnels, move |end| {
             if let Some(held) = held.0 {
+                if end == TunnelEnd::UpstreamLost {
+                    held.note_loss();
+                }
                 held.end_after(Outcome::of_tunnel(end), took);
             }
         });
@@ -222,7 +225,12 @@ fn relay(mut response: Response<UpstreamBody>, via: &Via) -> Response<UpstreamBo
 
 impl InFlight {
     /// There is an answer, which makes `outcome` of the request.
-    fn takes(&mut self, permit: (Permit, bool), on_cell: Option<(OnCell, CellIndex)>, outcome: Outcome) {
+    fn takes(
+        &mut self,
+        permit: (Permit, bool),
+        on_cell: Option<(OnCell, CellIndex, TenantId)>,
+        outcome: Outcome,
+    ) {
         if let Some(held) = &mut self.0 {
             (held.permit, held.on_cell, held.outcome) = (Some(permit), on_cell, outcome);
         }
@@ -242,6 +250,10 @@ impl OnEnd for InFlight {
         let Some(held) = self.0 else { return };
         // Whether our own words were read, which HEAD asks not to be sent, changes nothing about what became of it.
         let outcome = if held.on_cell.is_some() { held.outcome.after(end) } else { held.outcome };
+        // An answer that was silent for too long failed as well, and its cell may be as well as ever.
+        if end == End::Failed && held.arrived.elapsed() < held.view.stream_idle {
+            held.note_loss();
+        }
         held.end(outcome);
     }
 
@@ -269,13 +281,20 @@ impl Held {
         }
     }
 
+    /// The cell was lost before its answer was whole.
+    fn note_loss(&self) {
+        if let Some((_, cell, tenant)) = &self.on_cell {
+            self.view.note_loss(tenant, *cell);
+        }
+    }
+
     fn end(self, outcome: Outcome) {
         let took = self.arrived.elapsed();
         self.end_after(outcome, took);
     }
 
     fn end_after(self, outcome: Outcome, took: Duration) {
-        let cell = self.on_cell.as_ref().map(|(_, cell)| *cell);
+        let cell = self.on_cell.as_ref().map(|(_, cell, _)| *cell);
         self.view.counters.ended(self.class, cell, outcome, took);
         if let Some((permit, reached)) = self.permit {
             permit.release(outcome.for_permit(reached));

@@ -96,6 +96,16 @@ impl Fault {
         )
     }
 
+    /// Whether the cell was lost with the request in flight on it; `broke` says that the attempt before this one ended with
+    /// a connection to the same cell that had been kept.
+    pub(super) fn is_a_loss(self, broke: bool) -> bool {
+        match self {
+            Self::Lost { .. } | Self::BackendLost => true,
+            Self::Connect => broke,
+            _ => false,
+        }
+    }
+
     /// Whether a backend may have seen the request.
     pub(super) fn reached(self) -> bool {
         !matches!(self, Self::Connect | Self::Unsent | Self::Refused(_))

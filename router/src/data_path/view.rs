@@ -2,8 +2,10 @@
 //! anew when the snapshot was swapped, or a tenant's limits were changed for a while; connections to cells that stayed are kept.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use cofferdam_model::{CellIndex, TenantId};
 use cofferdam_proxy::upstream::{Address, Upstream, UpstreamLimits};
 use parking_lot::Mutex;
 
@@ -22,6 +24,8 @@ pub(super) struct View {
     /// By `CellIndex`.
     pub(super) upstreams: Vec<Upstream>,
     pub(super) counters: ViewCounters,
+    /// How long a cell's answer may be silent.
+    pub(super) stream_idle: Duration,
 }
 
 /// A worker's cached view.
@@ -74,6 +78,14 @@ impl View {
         let counters = ViewCounters::new(&snapshot, metrics);
         // In this order: what is taken is at least as new as its number.
         let generation = overrides.generation();
-        Self { snapshot, overridden: overrides.fitted(), generation, upstreams, counters }
+        let overridden = overrides.fitted();
+        Self { snapshot, overridden, generation, upstreams, counters, stream_idle: limits.stream_idle }
+    }
+
+    /// A cell was lost while the tenant had a request in flight on it.
+    pub(super) fn note_loss(&self, tenant: &TenantId, cell: CellIndex) {
+        if self.snapshot.fleet.poison_guard {
+            self.snapshot.losses.note(tenant, &self.snapshot.cells[cell.get()].id, Instant::now());
+        }
     }
 }

@@ -11,13 +11,25 @@ use crate::cells::Cells;
 use crate::node::{self, Node};
 use crate::plans::Plans;
 use crate::{
-    Ceiling, Cell, CellRules, FleetError, LimitRules, PlacementRules, Plan, Problem, Route, Routes,
-    TenantRules, tenant, written,
+    Ceiling, Cell, CellRules, FleetError, LimitRules, PlacementRules, Plan, Problem, RetryBudget, Route,
+    Routes, TenantRules, tenant, written,
 };
 
 /// The words that a file's outermost map may have.
-const KEYS: [&str; 10] =
-    ["fleet", "revision", "cells", "placement", "tenant", "plans", "ceiling", "limits", "routes", "cell"];
+const KEYS: [&str; 12] = [
+    "fleet",
+    "revision",
+    "cells",
+    "placement",
+    "tenant",
+    "plans",
+    "ceiling",
+    "limits",
+    "routes",
+    "retry_budget",
+    "poison_guard",
+    "cell",
+];
 
 /// The largest fleet file that is read.
 pub const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -52,6 +64,11 @@ pub struct Fleet {
     pub limits: LimitRules,
     /// Which class a request belongs to, and what it costs.
     pub routes: Routes,
+    /// How much may be tried again.
+    pub retry_budget: RetryBudget,
+    /// Whether a tenant that had requests in flight at two losses of cells is sent to its home cell alone for a while; true
+    /// by default.
+    pub poison_guard: bool,
     /// What one cell can do.
     pub cell: CellRules,
 }
@@ -131,6 +148,8 @@ impl Fleet {
             ceiling,
             limits,
             routes,
+            retry_budget: RetryBudget::read(&root)?,
+            poison_guard: root.scalar("poison_guard").unwrap_or(true),
             cell,
         })
     }

@@ -34,7 +34,7 @@ fn candidates<'v>(
     class: &'v str,
     choose: Choose,
 ) -> Candidates<'v> {
-    Candidates { shard: Shard::new(shard), cells, class, choose, tried: 0 }
+    Candidates { shard: Shard::new(shard), cells, class, choose, guard: None, tried: 0 }
 }
 
 /// The order in which a request of class `search` tries the cells.
@@ -85,6 +85,23 @@ fn a_full_home_is_left_for_the_second_cell_until_its_report_is_old() {
     assert_eq!(order(2000), [0, 1], "nothing is known, so home serves");
     cells[1].note_fault(&refused(), now);
     assert_eq!(order(0), [0, 1], "better full than down");
+}
+
+#[test]
+fn a_tenant_that_was_at_two_losses_has_its_home_cell_alone() {
+    let (cells, losses, now) = (cells(2), Losses::default(), Instant::now());
+    let tenant = TenantId::parse(b"bad", &cofferdam_model::Alphabet::default()).unwrap();
+    let order = |ms| {
+        let guard = Some((&losses, tenant));
+        let mut candidates = Candidates { guard, ..candidates(&PAIR, &cells, "search", Choose::Balance) };
+        std::iter::from_fn(|| candidates.next(now + Duration::from_millis(ms))).collect::<Vec<_>>()
+    };
+    losses.note(&tenant, &cells[0].id, now);
+    assert_eq!(order(0), PAIR);
+    losses.note(&tenant, &cells[1].id, now);
+    cells[0].note_fault(&refused(), now);
+    assert_eq!(order(0), [CellIndex(0)], "though it is down");
+    assert_eq!(order(60_000), PAIR);
 }
 
 #[test]

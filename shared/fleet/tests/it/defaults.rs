@@ -7,7 +7,7 @@ use cofferdam_fleet::{
 };
 use cofferdam_model::{Alphabet, OnStoreFailure, Rate, Revision, TenantId, Weight};
 
-use crate::with;
+use crate::{refused, with};
 
 fn tenant(id: &str) -> TenantId {
     TenantId::parse(id.as_bytes(), &Alphabet::default()).unwrap()
@@ -28,6 +28,30 @@ fn name_and_cells_are_enough() {
         (limits.on_store_failure, limits.shadow, limits.older_fields),
         (OnStoreFailure::Local, false, true)
     );
+}
+
+#[test]
+fn a_fifth_of_requests_may_be_tried_again_and_poison_is_guarded_against() {
+    let fleet = with("");
+    let (all, tenant) = (fleet.retry_budget.all, fleet.retry_budget.tenant);
+    assert_eq!((all.ratio.as_f64(), all.floor), (0.2, Rate::per_second(10).unwrap()));
+    assert_eq!((tenant.ratio.as_f64(), tenant.floor), (0.2, Rate::per_second(2).unwrap()));
+    assert!(fleet.poison_guard);
+    let said =
+        "retry_budget: { ratio: 0.1, floor: 5/s, tenant_ratio: 1, tenant_floor: 1/s }\npoison_guard: false";
+    let fleet = with(said);
+    let (all, tenant) = (fleet.retry_budget.all, fleet.retry_budget.tenant);
+    assert_eq!((all.ratio.as_f64(), all.floor), (0.1, Rate::per_second(5).unwrap()));
+    assert_eq!((tenant.ratio.as_f64(), tenant.floor), (1.0, Rate::per_second(1).unwrap()));
+    assert!(!fleet.poison_guard);
+    refused(&[
+        ("poison_guard: perhaps", "5:15: poison_guard: \"perhaps\" is not true or false"),
+        ("placement: { choose: any }", "5:22: placement.choose: \"any\" is not primary or balance"),
+        (
+            "retry_budget: { ration: 1 }",
+            "5:17: retry_budget.ration: unknown key `ration`; did you mean `ratio`?",
+        ),
+    ]);
 }
 
 #[test]

@@ -1,0 +1,162 @@
+//! What keeps retries from doing harm: a tenant whose requests break cells is kept to one of them, and only so much is tried
+//! again.
+
+use crate::support::agents::TestFleet;
+use crate::support::eventually;
+use crate::support::files::{PINS, fleet};
+use crate::support::raw::{self, get, post};
+use crate::support::routers::TestRouter;
+use crate::support::scripted::{Play, Refusing, Scripted, answer, ok};
+
+/// A cell that dies of `/poison`, as far as its router can see, and answers everything else.
+async fn mortal(name: &str) -> Scripted {
+    let answer = ok(name);
+    Scripted::start(move |seen| match seen.head.second_word() {
+        "/poison" => Play::Close,
+        _ => Play::Answer(answer.clone()),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_tenant_that_was_at_two_losses_is_sent_to_its_home_alone_and_the_operator_is_told() {
+    // P39: poison is not carried on.
+    let (home, second) = (mortal("home").await, mortal("second").await);
+    let router = TestRouter::start(&fleet(&[home.address, second.address], PINS));
+    assert_eq!(router.ask(get("/poison", "acme")).await.problem(), "cell_lost");
+    assert_eq!((home.seen().len(), second.seen().len()), (1, 1), "the first is carried on as ever");
+    for _ in 0..5 {
+        assert_eq!(router.ask(get("/poison", "acme")).await.problem(), "cell_lost");
+    }
+    assert_eq!((home.seen().len(), second.seen().len()), (6, 1), "the others are not");
+    assert_eq!(router.ask(get("/", "acme")).await.text(), "home");
+    assert_eq!(router.ask(get("/", "globex")).await.text(), "second");
+
+    let told = router.admin("/losses").await;
+    assert_eq!(told["confined"].as_array().unwrap().len(), 1, "{told}");
+    let confined = &told["confined"][0];
+    assert_eq!((confined["tenant"].as_str(), confined["lost"][1].as_str()), (Some("acme"), Some("cell-b")));
+    assert!((1..=60_000).contains(&confined["ends_in_ms"].as_u64().unwrap()));
+    let is_confined =
+        async |tenant: &str| router.admin(&format!("/tenants/{tenant}")).await["confined"].as_bool();
+    assert_eq!((is_confined("acme").await, is_confined("globex").await), (Some(true), Some(false)));
+    let metrics = router.metrics().await;
+    assert_eq!(metrics.sum("cofferdam_router_tenants_confined", &[]), 1.0);
+    assert_eq!(metrics.sum("cofferdam_router_tenants_ever_confined_total", &[]), 1.0);
+
+    home.stop().await;
+    let answer = router.ask(get("/", "acme")).await;
+    assert_eq!((answer.status(), answer.problem().as_str()), (503, "pair_down"));
+    assert_eq!(router.ask(get("/", "globex")).await.text(), "second");
+    router.idle().await;
+}
+
+#[tokio::test]
+async fn without_the_guard_poison_is_carried_on() {
+    let (home, second) = (mortal("home").await, mortal("second").await);
+    let text = fleet(&[home.address, second.address], &format!("{PINS}poison_guard: false\n"));
+    let router = TestRouter::start(&text);
+    for n in 1..=3 {
+        assert_eq!(router.ask(get("/poison", "acme")).await.problem(), "cell_lost");
+        assert_eq!((home.seen().len(), second.seen().len()), (n, n));
+    }
+    assert_eq!(router.admin("/losses").await["losses"], 0);
+}
+
+#[tokio::test]
+async fn a_poisonous_post_confines_as_a_get_does() {
+    let (home, second) = (mortal("home").await, mortal("second").await);
+    let router = TestRouter::start(&fleet(&[home.address, second.address], PINS));
+    // The connections are kept from an answer before, as most are.
+    assert_eq!(router.ask(get("/", "acme")).await.text(), "home");
+    assert_eq!(router.ask(post("/poison", "acme", b"body")).await.problem(), "cell_lost");
+    home.stop().await;
+    // Home refuses connections now, so the next one meets the other cell.
+    assert_eq!(router.ask(post("/poison", "acme", b"body")).await.problem(), "cell_lost");
+    assert_eq!(router.admin("/tenants/acme").await["confined"], true);
+    assert_eq!(router.ask(post("/", "acme", b"body")).await.problem(), "pair_down");
+    assert_eq!(second.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_a_loss_and_a_connection_closed_for_its_age_is_none() {
+    let broken = |load: &str| {
+        let head = format!("endpoint-load-metrics: TEXT application_utilization={load}\r\n");
+        let whole = answer("200 OK", &head, "more than will come");
+        whole[..whole.len() - 4].to_vec()
+    };
+    let (full, idle) = (broken("1"), broken("0"));
+    let home = Scripted::start(move |seen| match seen.head.second_word() {
+        "/aged" => Play::Last(ok("home")),
+        _ => Play::Last(full.clone()),
+    })
+    .await;
+    let second = Scripted::start(move |_| Play::Last(idle.clone())).await;
+    let router = TestRouter::start(&fleet(&[home.address, second.address], PINS));
+    for n in 1..=5 {
+        assert_eq!(router.ask(get("/aged", "acme")).await.text(), "home");
+        eventually("the connection to be used", async || (home.n_connections() >= n).then_some(())).await;
+    }
+    let losses = async || router.admin("/losses").await["losses"].as_u64();
+    assert_eq!(losses().await, Some(0));
+    for n in 1..=2 {
+        // The home says that it is full, so the second one is at the other cell.
+        assert!(!router.ask(get("/", "acme")).await.whole);
+        eventually("the loss to be counted", async || (losses().await == Some(n)).then_some(())).await;
+    }
+    assert_eq!(router.admin("/tenants/acme").await["confined"], true);
+}
+
+const POOR: &str = "retry_budget: { tenant_ratio: 0, tenant_floor: 6/min }\npoison_guard: false\n";
+
+#[tokio::test]
+async fn retries_end_with_the_tenants_budget_and_what_reached_nobody_costs_none() {
+    // P15
+    let (home, second) = (mortal("home").await, Scripted::named("second").await);
+    let router = TestRouter::start(&fleet(&[home.address, second.address], &format!("{PINS}{POOR}")));
+    assert_eq!(router.admin("/tenants/acme").await["retries_left"], 1);
+    assert_eq!(router.ask(get("/poison", "acme")).await.text(), "second");
+    let answer = router.ask(get("/poison", "acme")).await;
+    assert_eq!((answer.status(), answer.problem().as_str()), (502, "cell_lost"));
+    assert_eq!((home.seen().len(), second.seen().len()), (2, 1));
+    let metrics = router.metrics().await;
+    assert_eq!(metrics.sum("cofferdam_router_retries_total", &[]), 1.0);
+    assert_eq!(metrics.sum("cofferdam_router_retries_denied_total", &["budget=\"tenant\""]), 1.0);
+    let left = router.admin("/fleet").await["retries_left"].as_u64().unwrap();
+    assert!((98..=100).contains(&left), "{left} of the 100 of all");
+
+    // A cell that cannot be reached, and one that refuses, have executed nothing.
+    let full = Scripted::start(|_| Play::Answer(crate::support::scripted::refusal("503 Full", "cell"))).await;
+    for first in [Refusing::new().address, full.address] {
+        let router = TestRouter::start(&fleet(&[first, second.address], &format!("{PINS}{POOR}")));
+        for _ in 0..5 {
+            assert_eq!(router.ask(post("/", "acme", b"body")).await.text(), "second");
+        }
+        assert_eq!(router.metrics().await.sum("cofferdam_router_retries_total", &[]), 0.0);
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_is_short_of_places_lets_first_attempts_wait_and_no_retry() {
+    let classes =
+        "cell: { classes: { default: { ceiling: 1, queue: 1, max_wait: 10s } }, tenant_share: 1 }\n";
+    let fleet = TestFleet::start(&format!("{PINS}{classes}")).await;
+    let mut held = raw::Client::connect(fleet.router.data).await;
+    held.send(get("/slow/500", "acme")).await;
+    let holds = async || (fleet.cells[0].in_use("default").await == 1.0).then_some(());
+    eventually("the only place to be held", holds).await;
+    let hop = |attempt: u8| {
+        format!(
+            "GET / HTTP/1.1\r\nhost: a\r\ncofferdam-tenant: globex\r\ncofferdam-class: default\r\n\
+             cofferdam-attempt: {attempt}\r\ncofferdam-remaining-ms: 9000\r\ncofferdam-revision: 1\r\n\
+             cofferdam-digest: 00\r\n\r\n"
+        )
+    };
+    let agent = fleet.cells[0].address;
+    assert_eq!(raw::ask(agent, hop(2)).await.field("cofferdam-refused"), Some("class"));
+    let mut first = raw::Client::connect(agent).await;
+    first.send(hop(1)).await;
+    assert_eq!(held.answer().await.status(), 200);
+    assert_eq!(first.answer().await.text(), "cell-a");
+    assert_eq!(raw::ask(agent, hop(2)).await.text(), "cell-a", "with a place free a retry has it");
+}

@@ -3,7 +3,9 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use cofferdam_bulkhead::{ClassLayout, Compartments, Layout, TenantShare};
+use cofferdam_bulkhead::{
+    CapKind, CapLayout, CapName, CapsOf, Claim, ClassLayout, Compartments, Layout, TenantShare,
+};
 use cofferdam_model::{ClassName, TenantId};
 
 use crate::contest::{Contest, Runner, alone, in_two_threads};
@@ -48,16 +50,20 @@ fn two_threads(tenant_of_thread: [usize; 2]) -> Runner {
     in_two_threads(move |thread| acquire_and_release(&compartments, &tenants[tenant_of_thread[thread]]))
 }
 
-/// Nobody else holds a place, which is the dearest case: the tenant is entered and forgotten each time.
+/// Every level there is: cell, class, tenant, and the caps of a route and its dependency. Nobody else holds a place, which
+/// is the dearest case: the tenant is entered and forgotten each time.
 fn acquire_and_release(compartments: &Compartments, tenant: &TenantId) {
-    drop(black_box(compartments.try_acquire(CLASS, tenant).expect("places are left")));
+    let claim = Claim { caps: CapsOf::new(Some(0), Some(1)), ..Claim::new(CLASS, tenant) };
+    drop(black_box(compartments.try_claim(&claim).expect("places are left")));
 }
 
 fn setting() -> (Compartments, Box<[TenantId]>) {
     let classes = vec![class("checkout", 0, 40), class("search", 1, 20), class("export", 2, 0)];
     let layout =
         Layout::new(200, TenantShare::default(), 65_536, classes).expect("floors that fit into the cell");
-    (Compartments::new(layout), random_tenants(N_TENANTS))
+    let cap = |kind| CapLayout { name: CapName { kind, name: "a".into() }, limit: 50 };
+    let layout = layout.with_caps([CapKind::Route, CapKind::Dependency].map(cap).into());
+    (Compartments::new(layout.expect("two caps")), random_tenants(N_TENANTS))
 }
 
 fn class(name: &str, priority: u8, floor: u32) -> ClassLayout {

@@ -10,6 +10,7 @@ mod compartments;
 mod contest;
 mod lookup;
 mod pool;
+mod queue;
 mod ratios;
 mod semaphore;
 mod table;
@@ -32,6 +33,7 @@ fn main() {
     contests.extend(admission::contests());
     contests.extend(compartments::contests());
     contests.extend(pool::contests());
+    contests.extend(queue::contests());
     contests.extend(top::contests());
 
     let mut criterion = Criterion::default()
@@ -46,6 +48,7 @@ fn main() {
     // `cargo test --benches` only tries whether everything runs.
     if std::env::args().any(|argument| argument == "--bench") {
         ratios::print(&mut contests);
+        println!("a waiter, its tenant and its future: {} bytes (target 1024)", queue::bytes_of_a_waiter());
     }
 }
 

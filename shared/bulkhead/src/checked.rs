@@ -9,7 +9,6 @@ use std::time::Duration;
 use cofferdam_model::{Alphabet, ClassName, TenantId};
 use loom::future::block_on;
 use loom::thread;
-use tokio::time::Instant;
 
 use crate::caps::{CapKind, CapLayout, CapName, CapsOf};
 use crate::claim::Claim;
@@ -35,7 +34,7 @@ fn layout(places: u32) -> Layout {
 /// Enters the queue without a timer, or is served.
 fn enter<'a>(cell: &'a Compartments, tenant: &TenantId) -> Result<Attempt<'a>, Refused> {
     let claim = Claim { caps: CapsOf::new(None, Some(0)), ..Claim::new(0, tenant) };
-    cell.enter(&claim, Instant::now())
+    cell.enter(&claim)
 }
 
 /// Waits for as long as it takes.

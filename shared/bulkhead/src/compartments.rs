@@ -131,12 +131,7 @@ impl Compartments {
     /// # Errors
     /// A compartment is full and so is its queue, the wait would be too long or was, or all are closed.
     pub async fn claim(&self, claim: &Claim<'_>) -> Result<Place, Refused> {
-        let admitted = self.shared.lock().core.admit(claim);
-        if let Ok(held) = admitted {
-            return Ok(Place::new(&self.shared, held));
-        }
-        // A place may have come free since: entering looks again before it queues.
-        match self.enter(claim, Instant::now())? {
+        match self.enter(claim)? {
             Attempt::Placed(place) => Ok(place),
             Attempt::Queued(mut waiting, until) => match tokio::time::timeout_at(until, &mut waiting).await {
                 Ok(outcome) => outcome,
@@ -146,8 +141,8 @@ impl Compartments {
     }
 
     /// A place, or a wait until then at most.
-    pub(crate) fn enter(&self, claim: &Claim<'_>, now: Instant) -> Result<Attempt<'_>, Refused> {
-        let entered = self.shared.lock().core.enter(claim, now);
+    pub(crate) fn enter(&self, claim: &Claim<'_>) -> Result<Attempt<'_>, Refused> {
+        let entered = self.shared.lock().core.enter(claim, Instant::now);
         match entered {
             Entered::Admitted(held) => Ok(Attempt::Placed(Place::new(&self.shared, held))),
             Entered::Refused(refused) => Err(refused),

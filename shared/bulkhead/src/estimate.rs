@@ -11,8 +11,12 @@ const NOMINAL_US: u32 = 1000;
 /// A queue's target wait, as a part of `max_wait`: CoDel's 5 ms of 100 ms.
 const TARGET_PART: u32 = 20;
 
+/// How many times the estimate one measurement counts at most.
+const OUTLIER: u32 = 4;
+
 /// A moving estimate of how long a place is held, in microseconds: each measurement moves it by an eighth of the
-/// difference. 0 while nothing was measured.
+/// difference, and counts for four times the estimate at most, so that one that hung does not make all waits look
+/// hopeless. 0 while nothing was measured.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Hold(u32);
 
@@ -33,7 +37,12 @@ impl Hold {
         let hold_us = hold_us.max(1);
         self.0 = match self.0 {
             0 => hold_us,
-            before => (i64::from(before) + (i64::from(hold_us) - i64::from(before)) / 8) as u32,
+            before => {
+                let counted = hold_us.min(before.saturating_mul(OUTLIER));
+                let moved = i64::from(before) + (i64::from(counted) - i64::from(before)) / 8;
+                // Between the two, so it fits; and it grows where an eighth is nothing.
+                (moved as u32).max(if counted > before { before + 1 } else { 1 })
+            }
         };
     }
 
@@ -68,7 +77,7 @@ impl Ageing {
 
     /// A place was given after a wait.
     pub(crate) fn granted(&mut self, waited: Duration, max_wait: Duration, now: Instant) {
-        if waited <= max_wait / TARGET_PART {
+        if waited.saturating_mul(TARGET_PART) <= max_wait {
             self.good = Some(now);
         }
     }
@@ -77,11 +86,16 @@ impl Ageing {
     /// stands: it only makes everybody late. Then a newcomer has the target alone, or as long as two places take to
     /// come free (`interval` each), so that a queue of slow work is not emptied; until for a whole `max_wait` nobody was
     /// [turned away](Self::turned_away).
-    pub(crate) fn patience(&mut self, max_wait: Duration, interval: Duration, now: Instant) -> Duration {
+    pub(crate) fn patience(
+        &mut self,
+        max_wait: Duration,
+        interval: impl FnOnce() -> Duration,
+        now: Instant,
+    ) -> Duration {
         if self.good.is_some_and(|good| now.saturating_duration_since(good) > max_wait) {
             self.short_until = Some(now + max_wait);
         }
-        if self.is_short(now) { (max_wait / TARGET_PART).max(interval * 2).min(max_wait) } else { max_wait }
+        if self.is_short(now) { (max_wait / TARGET_PART).max(interval() * 2).min(max_wait) } else { max_wait }
     }
 
     /// Somebody would have waited too long, or did.
@@ -110,8 +124,11 @@ mod tests {
         assert_eq!(hold.known(), Some(9000));
         (0..100).for_each(|_| hold.measure(0));
         assert!(hold.known().unwrap() < 10, "{hold:?}");
+        let before = hold.known().unwrap();
         hold.measure(u32::MAX);
-        assert!(hold.known().unwrap() > 500_000_000, "{hold:?}");
+        assert!(hold.known().unwrap() <= before * 11 / 8 + 1, "one that hung says little: {hold:?}");
+        (0..60).for_each(|_| hold.measure(1_000_000));
+        assert!(hold.known().unwrap() > 900_000, "many say it: {hold:?}");
     }
 
     #[test]
@@ -127,14 +144,14 @@ mod tests {
         let interval = Duration::from_millis(1);
         let at = |ms| now + Duration::from_millis(ms);
         let mut ageing = Ageing::default();
-        let patience = |ageing: &mut Ageing, ms| ageing.patience(max_wait, interval, at(ms)).as_millis();
+        let patience = |ageing: &mut Ageing, ms| ageing.patience(max_wait, || interval, at(ms)).as_millis();
         assert_eq!(patience(&mut ageing, 0), 100);
         ageing.idle(at(0));
         ageing.granted(Duration::from_millis(6), max_wait, at(90));
         assert_eq!(patience(&mut ageing, 100), 100);
         assert_eq!(patience(&mut ageing, 101), 5, "for a whole max_wait nobody was in time");
-        assert_eq!(ageing.patience(max_wait, Duration::from_millis(30), at(101)).as_millis(), 60);
-        assert_eq!(ageing.patience(max_wait, max_wait, at(101)), max_wait);
+        assert_eq!(ageing.patience(max_wait, || Duration::from_millis(30), at(101)).as_millis(), 60);
+        assert_eq!(ageing.patience(max_wait, || max_wait, at(101)), max_wait);
         ageing.granted(Duration::from_millis(5), max_wait, at(102));
         ageing.turned_away(max_wait, at(150));
         ageing.idle(at(200));

@@ -64,14 +64,15 @@ impl fmt::Debug for Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let held_us = self.held.since.map(|since| in_us(since.elapsed()));
+        let now = self.held.since.map(|since| (since, Instant::now()));
+        let held_us = now.map(|(since, now)| in_us(now.saturating_duration_since(since)));
         let mut state = self.shared.lock();
         state.core.release(self.held, held_us);
         if !state.core.is_contended() {
             return;
         }
         let mut woken = Woken::default();
-        state.core.hand_on(Instant::now(), &mut woken);
+        state.core.hand_on(now.map_or_else(Instant::now, |(_, now)| now), &mut woken);
         // Not under the lock: a waker may run anything, a release among it.
         drop(state);
         woken.wake();

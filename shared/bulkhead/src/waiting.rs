@@ -31,7 +31,7 @@ impl<'a> Waiting<'a> {
         let mut waker = Waker::noop().clone();
         let mut state = self.shared.lock();
         state.core.watch(&ticket, &mut waker);
-        let outcome = state.core.collect(ticket, Instant::now());
+        let outcome = state.core.collect(ticket, Instant::now);
         drop(state);
         outcome.map(|held| Place::new(self.shared, held))
     }
@@ -47,7 +47,7 @@ impl Future for Waiting<'_> {
         let ticket = this.ticket.take().expect("a wait is not polled after its end");
         let mut state = this.shared.lock();
         if state.core.watch(&ticket, &mut waker) {
-            let outcome = state.core.collect(ticket, Instant::now());
+            let outcome = state.core.collect(ticket, Instant::now);
             drop(state);
             return Poll::Ready(outcome.map(|held| Place::new(this.shared, held)));
         }

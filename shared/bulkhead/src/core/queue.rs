@@ -17,11 +17,15 @@ use crate::waiters::{Stage, Ticket, Wish};
 
 impl Core {
     /// A place now, or one in the queue, or a refusal.
-    pub(crate) fn enter(&mut self, claim: &Claim<'_>, now: Instant) -> Entered {
-        let denied = match self.admit(claim) {
-            Ok(held) => return Entered::Admitted(held),
-            Err(denied) => denied,
-        };
+    /// `now` is asked only where there is no place now.
+    pub(crate) fn enter(&mut self, claim: &Claim<'_>, now: impl FnOnce() -> Instant) -> Entered {
+        match self.admit(claim) {
+            Ok(held) => Entered::Admitted(held),
+            Err(denied) => self.queue(claim, denied, now()),
+        }
+    }
+
+    fn queue(&mut self, claim: &Claim<'_>, denied: Denied, now: Instant) -> Entered {
         let class = claim.class;
         // Nobody waits for a cap: its room is for those who will have a place under it.
         if denied == Denied::Closed || self.full_cap_of(claim).is_some() {
@@ -61,10 +65,12 @@ impl Core {
     }
 
     /// What became of a waiter. One that still waits has waited long enough, and is refused.
-    pub(crate) fn collect(&mut self, ticket: Ticket, now: Instant) -> Result<Held, Refused> {
+    /// `now` is asked only where it is to be said how long that was.
+    pub(crate) fn collect(&mut self, ticket: Ticket, now: impl FnOnce() -> Instant) -> Result<Held, Refused> {
         let wish = self.waiters.wish(&ticket);
-        let waited = now.saturating_duration_since(wish.since);
         if self.waiters.is_in_line(&ticket) {
+            let now = now();
+            let waited = now.saturating_duration_since(wish.since);
             self.take_out(self.waiters.number(&ticket), Stage::Cancelled);
             self.waiters.collect(ticket);
             let class = &mut self.classes[wish.class];
@@ -82,6 +88,7 @@ impl Core {
             Stage::Granted { since, paid_us } => Ok(Held::granted(wish, since, paid_us)),
             Stage::Shed(cap) => {
                 let full = Denied::Full(self.full_cap(cap));
+                let waited = now().saturating_duration_since(wish.since);
                 Err(self.refuse_after(wish.class, full, waited, Duration::ZERO))
             }
             Stage::Waiting(_) | Stage::Cancelled => Err(Refused::ShutDown),
@@ -105,12 +112,13 @@ impl Core {
 
     /// How long a newcomer may wait: at most `max_wait`, and a quarter of what is left until its deadline.
     fn patience(&mut self, claim: &Claim<'_>, now: Instant) -> Duration {
-        let interval = self.interval(claim.class);
         let class = &mut self.classes[claim.class];
         if class.rounds.is_idle() {
             class.ageing.idle(now);
         }
-        let patience = class.ageing.patience(class.max_wait, interval, now);
+        let (mut ageing, max_wait) = (class.ageing, class.max_wait);
+        let patience = ageing.patience(max_wait, || self.wait_for(claim.class, 1), now);
+        self.classes[claim.class].ageing = ageing;
         let left = claim.deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(now));
         patience.min(left / 4)
     }
@@ -123,10 +131,6 @@ impl Core {
             Some(CellReason::Cell) => self.hold.wait(n, self.used),
             Some(CellReason::Tenant) | None => Duration::ZERO,
         }
-    }
-
-    fn interval(&self, class: usize) -> Duration {
-        self.wait_for(class, 1)
     }
 
     /// How long a newcomer would wait, as far as that can be known: for its tenant's own places, and for class or cell

@@ -112,7 +112,7 @@ impl Pair {
     fn enter(&mut self) {
         let request = self.request();
         let claim = Self::claim(&self.core, request, &self.tenants[request.tenant], &mut self.random);
-        match self.core.enter(&claim, self.now) {
+        match self.core.enter(&claim, || self.now) {
             Entered::Admitted(held) => {
                 assert_eq!(self.model.stops(request), None);
                 self.admitted(held, request);
@@ -174,7 +174,7 @@ impl Pair {
         let Some(at) = self.any(self.tickets.len()) else { return };
         let (ticket, arrival, request) = self.tickets.swap_remove(at);
         let shed = matches!(self.core.waiters.stage(&ticket), Stage::Shed(_));
-        let outcome = self.core.collect(ticket, self.now);
+        let outcome = self.core.collect(ticket, || self.now);
         if self.leave(arrival) {
             assert_eq!(outcome.as_ref().err().map(reason), self.model.stops_waiter(request));
         } else if shed {
@@ -269,7 +269,7 @@ impl Pair {
             let claim = Claim::new(0, &self.tenants[0]);
             assert!(matches!(self.core.admit(&claim), Err(Denied::Closed)));
             while let Some((ticket, ..)) = self.tickets.pop() {
-                match self.core.collect(ticket, self.now) {
+                match self.core.collect(ticket, || self.now) {
                     Ok(held) => self.core.release(held, None),
                     Err(refused) => {
                         assert!(refused == Refused::ShutDown || reason(&refused) == CellReason::Class)

@@ -31,6 +31,8 @@ impl Core {
     pub(crate) fn set_ceiling(&mut self, index: usize, ceiling: u32, now: Instant, woken: &mut Woken) {
         let class = &mut self.classes[index];
         class.ceiling = ceiling.max(class.floor).max(1).min(self.max);
+        class.tenant_places = class.share.of(class.ceiling);
+        self.activate_all();
         self.hand_on(now, woken);
     }
 
@@ -119,6 +121,7 @@ impl Class {
         self.queue = layout.queue;
         self.max_wait = layout.max_wait;
         self.priority = layout.priority;
+        self.share = share;
         self.tenant_places = share.of(layout.ceiling);
         self.tenant_queue = share.of(layout.queue);
         self.retired = None;

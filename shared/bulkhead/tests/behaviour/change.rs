@@ -1,10 +1,11 @@
 //! A layout that changes while places are held and requests wait. Time is paused.
 
 use cofferdam_bulkhead::{ClassLayout, Compartments, Layout, TenantShare};
+use cofferdam_model::CellReason;
 use futures_util::poll;
 use tokio::time::advance;
 
-use crate::support::{cell, class, ms, queued, reason, tenant, used};
+use crate::support::{cell, class, ms, quartered, queued, reason, tenant, used};
 
 fn layout(max_in_flight: u32, classes: Vec<ClassLayout>) -> Layout {
     Layout::new(max_in_flight, TenantShare::WHOLE, 1000, classes).unwrap()
@@ -75,6 +76,19 @@ async fn a_share_that_is_raised_lets_a_tenant_in_that_waited_for_it() {
     assert!(poll!(&mut wait).is_pending());
     cell.change(with(TenantShare::WHOLE));
     assert!(wait.await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ceiling_that_moves_takes_a_tenants_share_of_it_along() {
+    let cell = quartered(40, vec![queued(class("a", 0, 40), 40, ms(1000))]);
+    let acme = tenant("acme");
+    cell.set_ceiling(0, 8);
+    let _held: Vec<_> = (0..2).map(|_| cell.try_acquire(0, &acme).unwrap()).collect();
+    assert_eq!(reason(cell.try_acquire(0, &acme)), Some(CellReason::Tenant), "a quarter of 8");
+    let mut wait = Box::pin(cell.acquire(0, &acme, None));
+    assert!(poll!(&mut wait).is_pending());
+    cell.set_ceiling(0, 12);
+    assert!(wait.await.is_ok(), "a quarter of 12");
 }
 
 #[tokio::test(start_paused = true)]

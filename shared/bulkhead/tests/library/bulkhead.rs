@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-use cofferdam_bulkhead::{Bulkhead, Bulkheads, Denied, NameTaken};
+use cofferdam_bulkhead::{Bulkhead, Bulkheads, Denied, NameTaken, Pool};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::{Instant, advance, sleep, timeout};
 
-use crate::ms;
+use crate::{Log, ms};
 
 #[tokio::test(start_paused = true)]
 async fn a_call_too_many_is_denied_at_once_and_the_denial_names_the_bulkhead() {
@@ -28,6 +28,27 @@ async fn a_call_too_many_is_denied_at_once_and_the_denial_names_the_bulkhead() {
     // P32, P34
     let seen = payment.snapshot();
     assert_eq!((seen.active, seen.queued, seen.granted, seen.refused), (0, 0, 4, 1));
+}
+
+#[test]
+fn a_denial_is_logged_with_what_fills_the_bulkhead() {
+    // P30
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_ansi(false);
+    tracing::subscriber::with_default(subscriber.with_writer(log.clone()).finish(), || {
+        let payment = Bulkhead::new("payment", 1);
+        let _place = payment.try_acquire().unwrap();
+        assert!(payment.try_acquire().is_err());
+        payment.close();
+        assert!(payment.try_acquire().is_err());
+        assert!(Pool::new("inventory", 1, 0).unwrap().submit(|| ()).is_ok());
+    });
+    let text = log.text();
+    assert!(
+        text.contains("bulkhead is full bulkhead=\"payment\" active=1 limit=1 queued=0 queue=0"),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 1, "nothing else is worth a line: {text}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,8 +10,40 @@ mod examples;
 mod layers;
 mod pool;
 
+use std::io::Write;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use tracing_subscriber::fmt::MakeWriter;
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Log {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}
+
+impl Log {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use cofferdam_model::{Level, Limited};
+use futures_util::future::try_join_all;
 use tokio::sync::oneshot;
 
 use super::core::Core;
@@ -124,15 +125,17 @@ async fn hear(
 ) -> Result<Vec<Told>, StoreError> {
     let asked = [(needs.tenant, tenant), (needs.ceiling, &core.ceiling)];
     let asked = asked.into_iter().filter(|(is_asked, _)| *is_asked);
-    let hears: Vec<_> =
-        asked.map(|(_, subject)| (core.health(subject), put(subject, question, round))).collect();
-    let mut told = Vec::with_capacity(hears.len());
-    for (health, hears) in hears {
-        let waiting = Waiting::new(&core.terms, health);
-        let answer = hears.await;
-        waiting.ends();
-        told.push(answer.map_err(|_| StoreError::Gone)?);
-    }
+    let told = try_join_all(asked.map(|(_, subject)| {
+        // Who is heard second has been waited for just as long.
+        let waiting = Waiting::new(&core.terms, core.breaker(subject));
+        let hears = put(subject, question, round);
+        async move {
+            let answer = hears.await;
+            waiting.ends();
+            answer.map_err(|_| StoreError::Gone)
+        }
+    }))
+    .await?;
     if !told.is_empty() {
         core.asked();
     }
@@ -200,36 +203,39 @@ mod tests {
     use super::super::script::Script;
     use super::super::terms::{Mode, Terms};
     use super::*;
-    use crate::{BucketPolicy, Clock, LevelPolicy, Levels, RouteKey, WindowPolicy, Windows};
+    use crate::{BucketPolicy, Clock, LevelPolicy, Levels, ManualClock, RouteKey, WindowPolicy, Windows};
 
     /// A store that grants everything to others: it has nothing against anybody, and there is never anything to take.
     async fn answer(mut queued: Queued<Subject>, stale: bool) {
         while let Some(item) = queued.next().await {
             let Item::Subject(subject) = item else { continue };
-            let wants = std::mem::take(&mut subject.desk.lock().wants);
-            for want in wants {
-                let told = Told {
-                    refused: Vec::new(),
-                    shadowed: Vec::new(),
-                    learning: false,
-                    stale,
-                    reserved: None,
-                };
-                drop(want.told.send(told));
-            }
+            tell(&subject, stale);
         }
     }
 
-    /// What is decided of a request that asks in vain, and how often its tenant was looked at.
-    async fn in_vain(levels: &[LevelPolicy], stale: bool) -> Decision {
+    fn tell(subject: &Subject, stale: bool) {
+        let wants = std::mem::take(&mut subject.desk.lock().wants);
+        for want in wants {
+            let told =
+                Told { refused: Vec::new(), shadowed: Vec::new(), learning: false, stale, reserved: None };
+            drop(want.told.send(told));
+        }
+    }
+
+    /// Two routers' limits, without a server.
+    fn core(budget: Duration, clock: Clock) -> (Arc<Core>, Queued<Subject>) {
         let link = Link::open("redis://127.0.0.1:1".parse().unwrap(), Script::sync());
         let session = Session::parse("sessiona").unwrap();
-        let budget = Duration::from_secs(600);
-        let terms =
-            Terms::new(session, super::super::DEFAULT_TTL, budget, Mode::Lease, 2, Clock::suspending());
+        let terms = Terms::new(session, super::super::DEFAULT_TTL, budget, Mode::Lease, 2, clock);
         let (core, queued) = Core::new(terms, 1, Fleet::parse("f").unwrap(), link);
+        (Arc::new(core), queued)
+    }
+
+    /// What is decided of a request that asks in vain.
+    async fn in_vain(levels: &[LevelPolicy], stale: bool) -> Decision {
+        let (core, queued) = core(Duration::from_secs(600), Clock::suspending());
         let answering = tokio::spawn(answer(queued, stale));
-        let (core, id) = (Arc::new(core), TenantId::parse(b"acme", &Alphabet::default()).unwrap());
+        let id = TenantId::parse(b"acme", &Alphabet::default()).unwrap();
         let levels = Levels::new(levels).unwrap();
         let (route, on_store_failure) = (RouteKey(7), OnStoreFailure::Local);
         let demand = Demand { tenant: &id, route, cost: 1, levels: &levels, on_store_failure };
@@ -264,5 +270,34 @@ mod tests {
         let plan = LevelPolicy { max_in_flight: Some(2), ..LevelPolicy::unlimited(Level::Tenant) };
         // This router's share is one permit.
         assert!(matches!(in_vain(&[plan], true).await, Decision::Admitted(_)));
+    }
+
+    #[tokio::test]
+    async fn whose_answer_is_missing_is_late_however_slow_the_other_was() {
+        let clock = ManualClock::at(1_000_000);
+        let (core, mut queued) = core(crate::DEFAULT_BUDGET, clock.clone().into());
+        let permits = |level| LevelPolicy { max_in_flight: Some(3), ..LevelPolicy::unlimited(level) };
+        let levels = Levels::new(&[permits(Level::Fleet), permits(Level::Tenant)]).unwrap();
+        let id = TenantId::parse(b"acme", &Alphabet::default()).unwrap();
+        let demand = Demand::new(&id, 1, &levels);
+        let tenant = core.table.subject(&id).unwrap();
+        // One late answer is one request's affair.
+        for is_away in [false, true] {
+            let Err(Short::Ask(needs)) = core.take(&tenant, &demand, &mut Grant::new()) else { panic!() };
+            let (question, asked) = (Arc::new(demand.owned()), Arc::clone(&tenant));
+            let mut asking = Box::pin(ask(Arc::clone(&core), asked, question, needs, false));
+            assert!(futures_util::poll!(&mut asking).is_pending());
+            clock.advance(Duration::from_millis(1));
+            while let Some(Item::Subject(subject)) = queued.next_now() {
+                // The ceiling's server says nothing.
+                if subject.tenant.is_some() {
+                    tell(&subject, false);
+                }
+            }
+            assert!(futures_util::poll!(&mut asking).is_pending());
+            clock.advance(crate::DEFAULT_BUDGET - Duration::from_millis(1));
+            drop(asking);
+            assert_eq!(core.breaker(&core.ceiling).is_away(), is_away);
+        }
     }
 }

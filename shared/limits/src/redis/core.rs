@@ -8,8 +8,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::alone;
+use super::breaker::Breaker;
 use super::call::Call;
-use super::health::Health;
 use super::keys::{BUCKETS, Fleet};
 use super::link::Link;
 use super::needs::Needs;
@@ -86,21 +86,21 @@ impl Core {
     }
 
     /// Whether the server answers in time that has a bucket, or the ceiling.
-    pub(super) fn health_of(&self, bucket: Option<u16>) -> Arc<Health> {
+    pub(super) fn breaker_of(&self, bucket: Option<u16>) -> Arc<Breaker> {
         let at = bucket.map_or(self.slots.len() - 1, usize::from);
-        self.link.health(self.slots[at])
+        self.link.breaker(self.slots[at])
     }
 
     /// Whether the server of `subject` answers in time.
-    pub(super) fn health(&self, subject: &Subject) -> Arc<Health> {
-        self.health_of(subject.tenant.as_ref().map(|tenant| self.fleet.bucket(tenant)))
+    pub(super) fn breaker(&self, subject: &Subject) -> Arc<Breaker> {
+        self.breaker_of(subject.tenant.as_ref().map(|tenant| self.fleet.bucket(tenant)))
     }
 
     /// Which of those that have to be asked are away.
     pub(super) fn away(&self, tenant: &Subject, needs: Needs) -> Needs {
         Needs {
-            tenant: needs.tenant && self.health(tenant).is_away(),
-            ceiling: needs.ceiling && self.health(&self.ceiling).is_away(),
+            tenant: needs.tenant && self.breaker(tenant).is_away(),
+            ceiling: needs.ceiling && self.breaker(&self.ceiling).is_away(),
             short: None,
         }
     }
@@ -165,11 +165,18 @@ impl Core {
         let mut builder = Call::builder(self.fleet.shape_epoch(route), &self.terms.session, self.terms.ttl);
         builder.op(&self.fleet.shape(route), Op::Shape(Shape { rate, depth, max_wait }));
         let call = builder.build().map_err(|_| StoreError::Gone)?;
-        let health = self.link.health(Link::slot(&self.fleet.shape_epoch(route)));
-        let waiting = Waiting::new(&self.terms, Arc::clone(&health));
-        let value =
-            self.link.call(&call).await.inspect_err(|_| health.gone()).map_err(|_| StoreError::Gone)?;
+        let breaker = self.link.breaker(Link::slot(&self.fleet.shape_epoch(route)));
+        let sent_us = self.terms.clock.now_us();
+        let waiting = Waiting::new(&self.terms, Arc::clone(&breaker));
+        let answer = self.link.call(&call).await;
         waiting.ends();
+        match &answer {
+            Err(error) if error.is_silence() => breaker.gone(),
+            // It is there, and meant this route's line alone.
+            Err(_) => {}
+            Ok(_) => breaker.answered_after(self.terms.since_us(sent_us), self.terms.budget_us),
+        }
+        let value = answer.map_err(|_| StoreError::Gone)?;
         match call.read(&value).map_err(|_| StoreError::Gone)?.ops.first() {
             Some(Reply::Shape(ShapeReply::Slot(delay))) => Ok(Ok(*delay)),
             Some(Reply::Shape(ShapeReply::Refused(wait))) => Ok(Err(*wait)),
@@ -184,8 +191,8 @@ impl Core {
         demand: &Demand<'_>,
         grant: &mut Grant,
     ) -> Option<Result<(), Refusal>> {
-        let health = self.link.health(Link::slot(&self.fleet.shape_epoch(demand.route)));
-        health.is_away().then(|| alone::turn(self.taker(tenant, false), &self.lines, demand, grant))
+        let breaker = self.link.breaker(Link::slot(&self.fleet.shape_epoch(demand.route)));
+        breaker.is_away().then(|| alone::turn(self.taker(tenant, false), &self.lines, demand, grant))
     }
 
     /// Decides for a tenant that the table has no room for.

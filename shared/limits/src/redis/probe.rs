@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::breaker::Breaker;
 use super::call::Call;
 use super::core::Core;
-use super::health::Health;
 use super::keys::{BUCKETS, Key};
 
 /// Calls on their way to a server that is away: enough to see that it is back.
@@ -12,36 +12,35 @@ pub(super) const MAX_PROBES: usize = 4;
 
 /// Asks each of them, in the background.
 pub(super) fn call_all(core: &Arc<Core>) {
-    let mut away: Vec<Arc<Health>> = Vec::new();
+    let mut away: Vec<Arc<Breaker>> = Vec::new();
     for bucket in 0..BUCKETS {
-        let health = core.health_of(Some(bucket));
-        if health.is_away() && !away.iter().any(|other| Arc::ptr_eq(other, &health)) {
-            call(core, &health, core.fleet.epoch(bucket));
-            away.push(health);
+        let breaker = core.breaker_of(Some(bucket));
+        if breaker.is_away() && !away.iter().any(|other| Arc::ptr_eq(other, &breaker)) {
+            call(core, &breaker, core.fleet.epoch(bucket));
+            away.push(breaker);
         }
     }
-    let health = core.health_of(None);
-    if health.is_away() && !away.iter().any(|other| Arc::ptr_eq(other, &health)) {
-        call(core, &health, core.fleet.ceiling_epoch());
+    let breaker = core.breaker_of(None);
+    if breaker.is_away() && !away.iter().any(|other| Arc::ptr_eq(other, &breaker)) {
+        call(core, &breaker, core.fleet.ceiling_epoch());
     }
 }
 
 /// Asks the one that has `epoch`, in the background: nothing but the time.
-pub(super) fn call(core: &Arc<Core>, health: &Arc<Health>, epoch: Key) {
-    if health.n_calls() >= MAX_PROBES {
+pub(super) fn call(core: &Arc<Core>, breaker: &Arc<Breaker>, epoch: Key) {
+    if breaker.n_calls() >= MAX_PROBES {
         return;
     }
-    let (core, health) = (Arc::clone(core), Arc::clone(health));
-    health.call_begins();
+    let (core, breaker) = (Arc::clone(core), Arc::clone(breaker));
+    breaker.call_begins();
     tokio::spawn(async move {
         let terms = &core.terms;
         let sent_us = terms.clock.now_us();
         if let Ok(call) = Call::builder(epoch, &terms.session, terms.ttl).build()
             && core.link.call(&call).await.is_ok()
-            && terms.clock.now_us().saturating_sub(sent_us) <= terms.budget_us
         {
-            health.answered();
+            breaker.answered_after(terms.since_us(sent_us), terms.budget_us);
         }
-        health.call_ends();
+        breaker.call_ends();
     });
 }

@@ -33,9 +33,8 @@ async fn live(core: &Core) -> Option<Vec<String>> {
     builder.op(&fleet.roll(), Op::Permits(nothing));
     let call = builder.build().ok()?;
     let replies = call.read(&core.link.call(&call).await.ok()?).ok()?;
-    if terms.clock.now_us().saturating_sub(sent_us) <= terms.budget_us {
-        core.link.health(Link::slot(&fleet.roll_epoch())).answered();
-    }
+    let breaker = core.link.breaker(Link::slot(&fleet.roll_epoch()));
+    breaker.answered_after(terms.since_us(sent_us), terms.budget_us);
     let mut read = cmd("HGETALL");
     read.arg(fleet.roll().as_str());
     let fields: HashMap<String, String> = from_redis_value(core.link.command(read).await.ok()?).ok()?;

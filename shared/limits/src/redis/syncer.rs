@@ -13,11 +13,11 @@ use tokio::sync::oneshot;
 
 use super::apply;
 use super::begin;
+use super::breaker::Breaker;
 use super::call::Call;
 use super::compose::{Exchange, compose};
 use super::core::Core;
 use super::due::{Due, due};
-use super::health::Health;
 use super::keys::Key;
 use super::link::Link;
 use super::probe::{self, MAX_PROBES};
@@ -69,7 +69,7 @@ struct Returned {
     exchanges: Vec<Exchange>,
     replies: Result<Replies, Fault>,
     epoch: Key,
-    health: Arc<Health>,
+    breaker: Arc<Breaker>,
 }
 
 /// Why a call brought nothing.
@@ -191,7 +191,7 @@ impl Syncer {
             // All are registered once it is back: until then a few suffice.
             let mut n_left = MAX_WHILE_AWAY;
             batch.retain(|subject| {
-                let is_kept = n_left > 0 || !self.core.health(subject).is_away();
+                let is_kept = n_left > 0 || !self.core.breaker(subject).is_away();
                 n_left = n_left.saturating_sub(1);
                 is_kept
             });
@@ -231,17 +231,17 @@ impl Syncer {
             slots.entry(epoch).or_default().push(subject);
         }
         for (epoch, subjects) in slots {
-            let health = self.core.link.health(Link::slot(&epoch));
+            let breaker = self.core.link.breaker(Link::slot(&epoch));
             for subjects in subjects.chunks(MAX_SUBJECTS) {
                 // Those for whom there is no room are watched, and so come again with the next look.
-                if health.n_calls() < if health.is_away() { MAX_PROBES } else { MAX_CALLS } {
-                    self.call_slot(epoch.clone(), &health, subjects);
+                if breaker.n_calls() < if breaker.is_away() { MAX_PROBES } else { MAX_CALLS } {
+                    self.call_slot(epoch.clone(), &breaker, subjects);
                 }
             }
         }
     }
 
-    fn call_slot(&mut self, epoch: Key, health: &Arc<Health>, subjects: &[Arc<Subject>]) {
+    fn call_slot(&mut self, epoch: Key, breaker: &Arc<Breaker>, subjects: &[Arc<Subject>]) {
         let terms = &self.core.terms;
         let now_us = terms.clock.now_us();
         let mut builder = Call::builder(epoch.clone(), &terms.session, terms.ttl);
@@ -252,8 +252,8 @@ impl Syncer {
             return;
         }
         let link = self.core.link.clone();
-        let (call, health) = (builder.build(), Arc::clone(health));
-        health.call_begins();
+        let (call, breaker) = (builder.build(), Arc::clone(breaker));
+        breaker.call_begins();
         self.calls.push(Box::pin(async move {
             let replies = match &call {
                 Ok(call) => match link.call(call).await {
@@ -267,39 +267,36 @@ impl Syncer {
                     Err(Fault { was_sent: false, is_silence: false })
                 }
             };
-            Returned { exchanges, replies, epoch, health }
+            Returned { exchanges, replies, epoch, breaker }
         }));
     }
 
     fn take_over(&mut self, returned: Returned) {
-        let Returned { exchanges, replies, epoch, health } = returned;
-        health.call_ends();
+        let Returned { exchanges, replies, epoch, breaker } = returned;
+        breaker.call_ends();
         let terms = &self.core.terms;
         let (mut again, mut is_slow) = (Vec::new(), false);
         match replies {
             Ok(Replies { learning, ops, .. }) => {
                 let mut ops = ops.as_slice();
                 for exchange in exchanges {
-                    let late = terms.clock.now_us().saturating_sub(exchange.sent_us) > terms.budget_us;
+                    let took_us = terms.since_us(exchange.sent_us);
                     let (own, rest) = ops.split_at(exchange.parts.len().min(ops.len()));
                     ops = rest;
                     let subject = Arc::clone(&exchange.subject);
                     if apply::apply(exchange, terms, learning, own) {
                         again.push(subject);
                     }
-                    if !late {
-                        health.answered();
-                    } else if health.is_away() {
-                        // It is there after all: whether it is in time again need not wait for the next look.
-                        is_slow = true;
-                    }
+                    breaker.answered_after(took_us, terms.budget_us);
+                    // It is there after all: whether it is in time again need not wait for the next look.
+                    is_slow |= took_us > terms.budget_us && breaker.is_away();
                 }
             }
             Err(Fault { was_sent, is_silence }) => {
                 match is_silence {
-                    true => health.gone(),
+                    true => breaker.gone(),
                     // It is there, and may have meant this call alone.
-                    false => health.late(terms.clock.now_us(), terms.budget_us),
+                    false => breaker.late(terms.clock.now_us(), terms.budget_us),
                 }
                 for exchange in exchanges {
                     apply::lose(exchange, terms, was_sent);
@@ -307,7 +304,7 @@ impl Syncer {
             }
         }
         if is_slow {
-            probe::call(&self.core, &health, epoch);
+            probe::call(&self.core, &breaker, epoch);
         }
         self.call(again);
     }

@@ -92,6 +92,11 @@ impl Terms {
         self.clock.now_us().saturating_sub(now_us) >= self.margin_us()
     }
 
+    /// How long ago that was.
+    pub(super) fn since_us(&self, then_us: u64) -> u64 {
+        self.clock.now_us().saturating_sub(then_us)
+    }
+
     /// When the store is to hear of a loan again.
     pub(super) fn heartbeat_us(&self) -> u64 {
         self.ttl_us / 3

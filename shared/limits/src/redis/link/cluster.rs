@@ -20,7 +20,7 @@ use super::error::LinkError;
 use super::keeper::{Context, Keeper, Route};
 use super::live::{Deadline, Order};
 use super::slots::{N_SLOTS, SlotRange, ranges, target};
-use crate::redis::health::Health;
+use crate::redis::breaker::Breaker;
 
 /// How often a call may be sent on before it is given up.
 const MAX_REDIRECTIONS: usize = 5;
@@ -107,9 +107,9 @@ impl Cluster {
     }
 
     /// Whether the master of `slot` answers in time.
-    pub(super) fn health(&self, slot: u16) -> Option<Arc<Health>> {
+    pub(super) fn breaker(&self, slot: u16) -> Option<Arc<Breaker>> {
         let map = self.shared.map.load();
-        map.member_for(Some(slot)).map(|member| Arc::clone(&member.keeper.health))
+        map.member_for(Some(slot)).map(|member| Arc::clone(&member.keeper.breaker))
     }
 
     /// How many servers are known.

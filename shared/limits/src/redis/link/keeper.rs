@@ -17,7 +17,7 @@ use super::endpoint::Address;
 use super::live::{Live, load_first};
 use super::sentinel::Sentinels;
 use super::server::{Policy, Server};
-use crate::redis::health::{Health, Tally};
+use crate::redis::breaker::{Breaker, Tally};
 use crate::redis::script::Script;
 
 /// How long a connection may take to be made, sign in and load the script.
@@ -51,7 +51,7 @@ pub(super) enum Route {
 /// Keeps one connection. Dropping it ends that.
 pub(super) struct Keeper {
     /// Whether the server answers in time.
-    pub(super) health: Arc<Health>,
+    pub(super) breaker: Arc<Breaker>,
     kept: Arc<Kept>,
     task: AbortHandle,
 }
@@ -66,9 +66,9 @@ struct Kept {
 impl Keeper {
     /// Begins on the current runtime.
     pub(super) fn start(route: Route, context: Arc<Context>) -> Self {
-        let (kept, health) = (Arc::<Kept>::default(), Arc::new(Health::new(Arc::clone(&context.tally))));
+        let (kept, breaker) = (Arc::<Kept>::default(), Arc::new(Breaker::new(Arc::clone(&context.tally))));
         let task = tokio::spawn(keep(Arc::clone(&kept), route, context)).abort_handle();
-        Self { health, kept, task }
+        Self { breaker, kept, task }
     }
 
     pub(super) fn live(&self) -> Option<Arc<Live>> {

@@ -46,8 +46,8 @@ use self::endpoint::Place;
 use self::keeper::{Context, Keeper, Route};
 use self::live::{Deadline, Order};
 use self::sentinel::Sentinels;
+use super::breaker::{Breaker, Tally};
 use super::call::Call;
-use super::health::{Health, Tally};
 use super::keys::Key;
 use super::script::Script;
 
@@ -64,7 +64,7 @@ struct Inner {
     way: Way,
     timeout: Duration,
     /// Of slots that nobody has.
-    nobody: Arc<Health>,
+    nobody: Arc<Breaker>,
 }
 
 enum Way {
@@ -93,7 +93,7 @@ impl Link {
             }
             Place::Cluster(seeds) => Way::Cluster(Cluster::start(seeds, Arc::clone(&context))),
         };
-        let nobody = Arc::new(Health::nobody());
+        let nobody = Arc::new(Breaker::nobody());
         Self(Arc::new(Inner { endpoint, context, way, timeout, nobody }))
     }
 
@@ -139,10 +139,10 @@ impl Link {
     }
 
     /// Whether the server that has `slot` answers in time.
-    pub(super) fn health(&self, slot: u16) -> Arc<Health> {
+    pub(super) fn breaker(&self, slot: u16) -> Arc<Breaker> {
         match &self.0.way {
-            Way::One(keeper) => Arc::clone(&keeper.health),
-            Way::Cluster(cluster) => cluster.health(slot).unwrap_or_else(|| Arc::clone(&self.0.nobody)),
+            Way::One(keeper) => Arc::clone(&keeper.breaker),
+            Way::Cluster(cluster) => cluster.breaker(slot).unwrap_or_else(|| Arc::clone(&self.0.nobody)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Routers that share a real server which goes away, forgets everything and comes back, in real time: what they take it for,
 //! and that they forget nothing too early and nothing never.
 
+mod lines;
 mod stuck;
 
 use std::sync::Arc;

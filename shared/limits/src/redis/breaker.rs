@@ -11,7 +11,7 @@ const APART_US: u64 = 1_000_000;
 /// come, and closes at the next answer that is in time: asking goes on beside the requests, so nobody has to be sent ahead to
 /// try.
 #[derive(Debug)]
-pub(super) struct Health {
+pub(super) struct Breaker {
     is_away: AtomicBool,
     /// When the first of those was late that were since anything was in time; 0 where none was.
     late_since_us: AtomicU64,
@@ -27,7 +27,7 @@ pub(super) struct Tally {
     n_closed: AtomicU64,
 }
 
-impl Health {
+impl Breaker {
     /// A server that nothing is known of yet.
     pub(super) fn new(tally: Arc<Tally>) -> Self {
         let (is_away, late_since_us) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -66,8 +66,15 @@ impl Health {
         }
     }
 
+    /// An answer came after so long.
+    pub(super) fn answered_after(&self, took_us: u64, budget_us: u64) {
+        if took_us <= budget_us {
+            self.answered();
+        }
+    }
+
     /// An answer was in time.
-    pub(super) fn answered(&self) {
+    fn answered(&self) {
         if self.late_since_us.load(Ordering::Relaxed) != 0 {
             self.late_since_us.store(0, Ordering::Relaxed);
         }
@@ -92,7 +99,7 @@ impl Health {
     }
 }
 
-impl Drop for Health {
+impl Drop for Breaker {
     /// A server that left a cluster is not away any more.
     fn drop(&mut self) {
         self.answered();
@@ -125,22 +132,22 @@ mod tests {
     #[test]
     fn one_late_answer_opens_nothing_and_nothing_in_time_for_as_long_as_one_may_wait_does() {
         let tally = Arc::<Tally>::default();
-        let health = Health::new(Arc::clone(&tally));
+        let breaker = Breaker::new(Arc::clone(&tally));
         let late = |now_us| {
-            health.late(now_us, 5_000);
-            health.is_away()
+            breaker.late(now_us, 5_000);
+            breaker.is_away()
         };
         // Many that waited for the same answer are late together.
         assert!(!late(10_000) && !late(10_001) && !late(14_999));
-        health.answered();
+        breaker.answered();
         assert!(!late(15_000) && !late(19_999) && late(20_000));
         assert_eq!((tally.n_opened(), tally.n_away()), (1, 1));
-        health.answered();
-        assert!(!health.is_away());
+        breaker.answered();
+        assert!(!breaker.is_away());
         assert!(!late(100_000) && !late(2_000_000), "long ago, and nobody has asked since");
-        health.gone();
+        breaker.gone();
         assert_eq!((tally.n_opened(), tally.n_closed(), tally.n_away()), (2, 1, 1));
-        drop(health);
+        drop(breaker);
         assert_eq!(tally.n_away(), 0);
     }
 }

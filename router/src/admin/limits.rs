@@ -162,7 +162,7 @@ fn store(admin: &Admin) -> Value {
     let sharing = store.sharing();
     json!({
         "kind": "redis",
-        "is_away": sharing.is_away || !sharing.state.is_connected(),
+        "is_away": sharing.is_away,
         "sessions": sharing.sessions,
         "version": sharing.state.server_version,
         "last_error": sharing.state.last_error,

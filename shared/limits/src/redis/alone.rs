@@ -9,6 +9,7 @@ use super::piecemeal::{Piecemeal, Source};
 use super::share::Place;
 use super::subject::{Meter, Subject};
 use super::take::{Taker, each_meter};
+use super::terms::Terms;
 use crate::embedded::Lines;
 use crate::refusal::{Refused, keep_stricter};
 use crate::{BucketPolicy, Demand, Grant, LevelPolicy, Refusal, Wait};
@@ -34,7 +35,7 @@ pub(super) fn decide(
         }
     }
     if refused.is_none() {
-        refused = line(taker, lines, demand, grant).err();
+        refused = line(taker.terms, lines, demand, grant, taker.now_us).err();
     }
     match refused {
         Some((level, limited, wait)) => {
@@ -75,24 +76,25 @@ pub(super) fn turn(
     if demand.on_store_failure == OnStoreFailure::Closed {
         return Err(Refusal::store_away(taker.standing(demand)));
     }
-    line(taker, lines, demand, grant).map_err(|(level, limited, wait)| {
+    line(taker.terms, lines, demand, grant, taker.now_us).map_err(|(level, limited, wait)| {
         let standing = taker.standing(demand);
         Refusal { level, limited, wait, standing }
     })
 }
 
 /// A turn on a shaped route, in this router's line, which moves at its share of the rate.
-fn line(
-    taker: Taker<'_>,
+pub(super) fn line(
+    terms: &Terms,
     lines: &Mutex<Lines>,
     demand: &Demand<'_>,
     grant: &mut Grant,
+    now_us: u64,
 ) -> Result<(), Refused> {
     let Some((policy, shape)) = demand.levels.route().and_then(|policy| Some((policy, policy.shape?))) else {
         return Ok(());
     };
-    let share = taker.terms.sharers.place(None).shape(shape);
-    match lines.lock().turn(demand.route, share, taker.now_us) {
+    let share = terms.sharers.place(None).shape(shape);
+    match lines.lock().turn(demand.route, share, now_us) {
         Ok(_) if policy.shadow => {}
         Ok(delay) => grant.delay_by(delay),
         Err(_) if policy.shadow || demand.on_store_failure == OnStoreFailure::Open => {
@@ -169,7 +171,7 @@ mod tests {
 
     use super::super::op::Session;
     use super::super::queue::queue;
-    use super::super::terms::{DEFAULT_TTL, Mode, Terms};
+    use super::super::terms::{DEFAULT_TTL, Mode};
     use super::*;
     use crate::{Levels, ManualClock};
 

@@ -13,6 +13,8 @@ const APART_US: u64 = 1_000_000;
 #[derive(Debug)]
 pub(super) struct Breaker {
     is_away: AtomicBool,
+    /// Whether nobody is behind it who could answer.
+    is_nobodys: bool,
     /// When the first of those was late that were since anything was in time; 0 where none was.
     late_since_us: AtomicU64,
     /// Calls on their way to it.
@@ -25,18 +27,21 @@ pub(super) struct Breaker {
 pub(super) struct Tally {
     n_opened: AtomicU64,
     n_closed: AtomicU64,
+    /// Those that went for good while they were open.
+    n_left: AtomicU64,
 }
 
 impl Breaker {
     /// A server that nothing is known of yet.
     pub(super) fn new(tally: Arc<Tally>) -> Self {
         let (is_away, late_since_us) = (AtomicBool::new(false), AtomicU64::new(0));
-        Self { is_away, late_since_us, n_calls: AtomicUsize::new(0), tally }
+        Self { is_away, is_nobodys: false, late_since_us, n_calls: AtomicUsize::new(0), tally }
     }
 
-    /// Nobody, who is always away.
+    /// Nobody, who is always away. An answer that comes where it once was says nothing of where it is now.
     pub(super) fn nobody() -> Self {
-        let nobody = Self::new(Arc::default());
+        let mut nobody = Self::new(Arc::default());
+        nobody.is_nobodys = true;
         nobody.gone();
         nobody
     }
@@ -75,6 +80,9 @@ impl Breaker {
 
     /// An answer was in time.
     fn answered(&self) {
+        if self.is_nobodys {
+            return;
+        }
         if self.late_since_us.load(Ordering::Relaxed) != 0 {
             self.late_since_us.store(0, Ordering::Relaxed);
         }
@@ -100,9 +108,11 @@ impl Breaker {
 }
 
 impl Drop for Breaker {
-    /// A server that left a cluster is not away any more.
+    /// A server that left a cluster is not away any more, and did not come back either.
     fn drop(&mut self) {
-        self.answered();
+        if *self.is_away.get_mut() {
+            self.tally.n_left.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -120,8 +130,8 @@ impl Tally {
     /// How many servers are away now.
     pub(super) fn n_away(&self) -> u64 {
         // Opened is read last, so that one that closes meanwhile is not counted below zero.
-        let n_closed = self.n_closed();
-        self.n_opened().saturating_sub(n_closed)
+        let n_over = self.n_closed() + self.n_left.load(Ordering::Relaxed);
+        self.n_opened().saturating_sub(n_over)
     }
 }
 
@@ -148,6 +158,13 @@ mod tests {
         breaker.gone();
         assert_eq!((tally.n_opened(), tally.n_closed(), tally.n_away()), (2, 1, 1));
         drop(breaker);
-        assert_eq!(tally.n_away(), 0);
+        assert_eq!((tally.n_closed(), tally.n_away()), (1, 0), "it is gone, and nobody came back");
+    }
+
+    #[test]
+    fn nobody_never_comes_back() {
+        let nobody = Breaker::nobody();
+        nobody.answered_after(1, 5_000);
+        assert!(nobody.is_away());
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use cofferdam_model::{Level, OnStoreFailure};
 use parking_lot::Mutex;
 
 use super::alone;
@@ -22,7 +23,10 @@ use super::table::Table;
 use super::take::{Short, Taker};
 use super::terms::Terms;
 use crate::embedded::Lines;
-use crate::{Demand, Embedded, Grant, LimitStore, Refusal, RouteKey, ShapePolicy, StoreError, StoreMetrics};
+use crate::{
+    Demand, Embedded, Grant, LevelPolicy, LimitStore, Refusal, RouteKey, ShapePolicy, Standing, StoreError,
+    StoreMetrics,
+};
 
 /// Tenants without room in the table that have a state of their own all the same, and on routes as many.
 const OVERFLOW_TENANTS: usize = 256;
@@ -165,7 +169,7 @@ impl Core {
         let mut builder = Call::builder(self.fleet.shape_epoch(route), &self.terms.session, self.terms.ttl);
         builder.op(&self.fleet.shape(route), Op::Shape(Shape { rate, depth, max_wait }));
         let call = builder.build().map_err(|_| StoreError::Gone)?;
-        let breaker = self.link.breaker(Link::slot(&self.fleet.shape_epoch(route)));
+        let breaker = self.line_breaker(route);
         let sent_us = self.terms.clock.now_us();
         let waiting = Waiting::new(&self.terms, Arc::clone(&breaker));
         let answer = self.link.call(&call).await;
@@ -191,14 +195,58 @@ impl Core {
         demand: &Demand<'_>,
         grant: &mut Grant,
     ) -> Option<Result<(), Refusal>> {
-        let breaker = self.link.breaker(Link::slot(&self.fleet.shape_epoch(demand.route)));
-        breaker.is_away().then(|| alone::turn(self.taker(tenant, false), &self.lines, demand, grant))
+        self.line_breaker(demand.route)
+            .is_away()
+            .then(|| alone::turn(self.taker(tenant, false), &self.lines, demand, grant))
     }
 
-    /// Decides for a tenant that the table has no room for.
-    pub(super) fn overflow(&self, demand: &Demand<'_>, grant: &mut Grant) -> Result<(), Refusal> {
-        let levels = self.terms.sharers.place(Some(demand.tenant)).levels(demand);
-        self.overflow.fall_back(&Demand { levels: &levels, ..*demand }, grant)
+    /// Decides for a tenant that the table has no room for: by this router's share; and where the store is away (for this
+    /// request alone if it `failed`), as `demand.on_store_failure` says.
+    pub(super) fn overflow(
+        &self,
+        demand: &Demand<'_>,
+        grant: &mut Grant,
+        failed: bool,
+    ) -> Result<(), Refusal> {
+        let is_away = |level| failed || self.is_level_away(demand, level);
+        let mut levels = self.terms.sharers.place(Some(demand.tenant)).levels(demand);
+        match demand.on_store_failure {
+            OnStoreFailure::Local => {}
+            OnStoreFailure::Open => levels.each_mut(|policy| {
+                if is_away(policy.level) {
+                    *policy = LevelPolicy { shadow: policy.shadow, ..LevelPolicy::unlimited(policy.level) };
+                }
+            }),
+            OnStoreFailure::Closed => {
+                if levels.as_slice().iter().any(|policy| is_away(policy.level)) {
+                    return Err(Refusal::store_away(self.overflow_standing(demand)));
+                }
+            }
+        }
+        self.overflow.fall_back(&Demand { levels: &levels, ..*demand }, grant)?;
+        let now_us = self.terms.clock.now_us();
+        // Who stands in it is let through as slowly as all others whom this router lets through by itself.
+        alone::line(&self.terms, &self.lines, demand, grant, now_us).map_err(|(level, limited, wait)| {
+            grant.clear();
+            Refusal { level, limited, wait, standing: self.overflow_standing(demand) }
+        })
+    }
+
+    /// Whether a server is away that has something of this level.
+    fn is_level_away(&self, demand: &Demand<'_>, level: Level) -> bool {
+        let bucket = (level != Level::Fleet).then(|| self.fleet.bucket(demand.tenant));
+        let is_shaped = level == Level::Route && demand.levels.route().is_some_and(|it| it.shape.is_some());
+        self.breaker_of(bucket).is_away() || (is_shaped && self.line_breaker(demand.route).is_away())
+    }
+
+    fn overflow_standing(&self, demand: &Demand<'_>) -> Standing {
+        let look = |policy| self.overflow.look(demand.tenant, demand.route, policy);
+        demand.levels.get(Level::Tenant).map(look).unwrap_or_default()
+    }
+
+    /// Whether the server answers in time that has the line of `route`.
+    fn line_breaker(&self, route: RouteKey) -> Arc<Breaker> {
+        self.link.breaker(Link::slot(&self.fleet.shape_epoch(route)))
     }
 
     /// What the store holds in this process's memory.

@@ -20,7 +20,7 @@ pub struct SharingMetrics {
     pub sessions: u32,
     /// Permits on loan that nobody uses.
     pub idle_permits: u64,
-    /// Tokens on loan that nobody has spent.
+    /// Tokens on loan that nobody has spent: of plans, of the ceiling, of routes and of quotas.
     pub idle_tokens: u64,
     /// The calls.
     pub link: LinkMetrics,
@@ -55,20 +55,52 @@ impl SharingMetrics {
         let mut count = |subject: &super::subject::Subject| {
             let seen = subject.permits.read();
             idle_permits += u64::from(seen.cap.saturating_sub(seen.used));
-            idle_tokens += u64::from(subject.tokens.lease.count());
+            idle_tokens += subject.idle_tokens();
         };
         count(&core.ceiling);
         core.table.each(count);
+        let state = core.link.state();
         Self {
             asked: core.counts.asked(),
             alone: core.counts.alone(),
-            is_away: core.link.tally().n_away() > 0,
+            // Nobody waits for a server that is not connected, or for keys that no server has.
+            is_away: core.link.tally().n_away() > 0 || !state.is_connected(),
             given_up: core.link.tally().n_opened(),
             sessions: core.terms.sharers.count(),
             idle_permits,
             idle_tokens,
             link: core.link.metrics(),
-            state: core.link.state(),
+            state,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cofferdam_model::Alphabet;
+
+    use super::super::keys::Fleet;
+    use super::super::link::Link;
+    use super::super::op::Session;
+    use super::super::script::Script;
+    use super::super::subject::MeterKey;
+    use super::super::terms::{DEFAULT_TTL, Mode, Terms};
+    use super::*;
+    use crate::{ManualClock, RouteKey};
+
+    #[tokio::test]
+    async fn what_lies_idle_is_counted_of_routes_and_quotas_as_well() {
+        let link = Link::open("redis://127.0.0.1:1".parse().unwrap(), Script::sync());
+        let (session, clock) = (Session::parse("sessiona").unwrap(), ManualClock::at(1_000_000));
+        let terms =
+            Terms::new(session, DEFAULT_TTL, crate::DEFAULT_BUDGET, Mode::Lease, 1, clock.clone().into());
+        let (core, _queued) = Core::new(terms, 1, Fleet::parse("f").unwrap(), link);
+        let acme = TenantId::parse(b"acme", &Alphabet::default()).unwrap();
+        let (subject, ends_us) = (core.table.subject(&acme).unwrap(), core.terms.ends_us(1_000_000));
+        core.ceiling.tokens.lease.renew(1, 0, ends_us);
+        subject.tokens.lease.renew(20, 0, ends_us);
+        subject.meter(MeterKey::Route(RouteKey(7))).lease.renew(300, 0, ends_us);
+        subject.meter(MeterKey::Window(3_600)).lease.renew(4_000, 0, ends_us);
+        assert_eq!(SharingMetrics::of(&core).idle_tokens, 4_321);
     }
 }

@@ -32,8 +32,14 @@ async fn live(core: &Core) -> Option<Vec<String>> {
     let nothing = Permits { limit: 0, seq: terms.next_seq(), held: Some(0), want: 0, min: 0 };
     builder.op(&fleet.roll(), Op::Permits(nothing));
     let call = builder.build().ok()?;
-    let replies = call.read(&core.link.call(&call).await.ok()?).ok()?;
     let breaker = core.link.breaker(Link::slot(&fleet.roll_epoch()));
+    let answer = core.link.call(&call).await.inspect_err(|error| {
+        // Where there is no connection, whoever asks next hears so at once.
+        if error.is_silence() && !error.changed_nothing() {
+            breaker.gone();
+        }
+    });
+    let replies = call.read(&answer.ok()?).ok()?;
     breaker.answered_after(terms.since_us(sent_us), terms.budget_us);
     let mut read = cmd("HGETALL");
     read.arg(fleet.roll().as_str());

@@ -1,7 +1,8 @@
 //! The share of a fleet's limit that one router may use by itself while the store is away. It knows no tenant's state.
 //!
 //! Router i of R may use floor(L/R), and one more where its rank for this tenant is below L mod R. Ranks are by rendezvous
-//! hash, so that the remainders of many tenants are spread over the routers, and nobody has to agree on anything.
+//! hash, so that the remainders of many tenants are spread over the routers, and nobody has to agree on anything. While one of
+//! them was never seen, nobody knows its own rank, and the remainder is nobody's: else the shares could be more than L.
 
 use std::hash::Hasher;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -85,10 +86,9 @@ impl Sharers {
         let others = self.others.read();
         let before = others.iter().filter(|other| weight(&other.session) < own).count() as u32;
         let of = (others.len() as u32 + 1).max(self.configured);
-        // Of those that were never seen nobody knows the rank: this one is spread over what is left by its hash.
-        let unseen = of - (others.len() as u32 + 1);
-        let rank = if unseen == 0 { before } else { (own % u64::from(of)) as u32 };
-        Place { rank, of }
+        let are_all_seen = of == others.len() as u32 + 1;
+        // The last in rank has no part in any remainder.
+        Place { rank: if are_all_seen { before } else { of - 1 }, of }
     }
 }
 
@@ -107,13 +107,15 @@ impl Place {
         share.unwrap_or(policy)
     }
 
-    /// A demand's levels with this router's share of each limit. Quotas are left out: nobody knows how much of one is left.
+    /// A demand's levels with this router's share of each limit. Quotas are left out: nobody knows how much of one is left;
+    /// and so are lines, of which a router has one of its own.
     pub(super) fn levels(self, demand: &Demand<'_>) -> Levels {
         let mut levels = *demand.levels;
         levels.each_mut(|policy| {
             policy.bucket = policy.bucket.map(|bucket| self.bucket(bucket, demand.cost_at(policy.level)));
             policy.max_in_flight = policy.max_in_flight.map(|limit| self.share(limit));
             policy.windows = Windows::NONE;
+            policy.shape = None;
         });
         levels
     }
@@ -155,6 +157,20 @@ mod tests {
                 let tenant = TenantId::parse(tenant.as_bytes(), &Alphabet::default()).unwrap();
                 let sum: u32 = all.iter().map(|sharer| sharer.place(Some(&tenant)).share(limit)).sum();
                 assert_eq!(sum, limit);
+            }
+        }
+    }
+
+    #[test]
+    fn the_shares_of_those_who_never_saw_each_other_are_no_more_than_the_limit() {
+        for n in [2_u32, 3, 5] {
+            let all: Vec<_> = (0..n).map(|at| Sharers::new(n, format!("router-{at}"))).collect();
+            for limit in 0..3 * n {
+                for tenant in ["acme", "bolt", "core", "dove"] {
+                    let tenant = TenantId::parse(tenant.as_bytes(), &Alphabet::default()).unwrap();
+                    let sum: u32 = all.iter().map(|sharer| sharer.place(Some(&tenant)).share(limit)).sum();
+                    assert!(sum <= limit && sum + n > limit, "{sum} of {limit} for {n}");
+                }
             }
         }
     }

@@ -117,7 +117,7 @@ impl LimitStore for RedisStore {
     fn admit(&self, demand: &Demand<'_>, grant: &mut Grant) -> Answer {
         let core = &self.0;
         let Some(tenant) = core.table.subject(demand.tenant) else {
-            return match core.overflow(demand, grant) {
+            return match core.overflow(demand, grant, false) {
                 Ok(()) => Answer::Admitted,
                 Err(refusal) => Answer::Refused(refusal),
             };
@@ -132,7 +132,7 @@ impl LimitStore for RedisStore {
     fn fall_back(&self, demand: &Demand<'_>, grant: &mut Grant) -> Result<(), Refusal> {
         match self.0.table.subject(demand.tenant) {
             Some(tenant) => self.0.fall_back(&tenant, demand, grant),
-            None => self.0.overflow(demand, grant),
+            None => self.0.overflow(demand, grant, true),
         }
     }
 

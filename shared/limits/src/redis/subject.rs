@@ -104,6 +104,13 @@ impl Subject {
         self.more.lock().clone()
     }
 
+    /// Tokens on loan, of all its meters, that nobody has spent.
+    pub(super) fn idle_tokens(&self) -> u64 {
+        let count = |meter: &Meter| u64::from(meter.lease.count());
+        let of_more: u64 = self.more.lock().iter().map(|meter| count(meter)).sum();
+        count(&self.tokens) + of_more
+    }
+
     /// What a request holds of the route's meter.
     pub(super) fn on_route(self: &Arc<Self>, route: RouteKey) -> Arc<dyn Held> {
         let meter = self.meter(MeterKey::Route(route));

@@ -56,6 +56,8 @@ pub(super) struct Syncer {
     connections: u64,
     /// Times that the store came back so far.
     n_returns: u64,
+    /// How many are still to be looked at since it last did.
+    n_to_register: usize,
     calls: FuturesUnordered<Calling>,
     /// Calls on their way at once to all servers together.
     most_calls: usize,
@@ -94,6 +96,7 @@ impl Syncer {
             n_rounds: 0,
             connections: 0,
             n_returns: 0,
+            n_to_register: 0,
             calls: FuturesUnordered::new(),
             most_calls: MAX_CALLS,
             settling: Vec::new(),
@@ -146,7 +149,9 @@ impl Syncer {
         let (n, done) = (self.watched.len(), self.n_turns);
         self.n_turns = (done + 1) % TURNS;
         let part = n * (done + 1) / TURNS - n * done / TURNS;
-        self.look(part.min(MAX_IN_TURN.max(n.div_ceil(MAX_TURNS))));
+        let part = part.max(self.n_to_register.min(MAX_IN_TURN)).min(MAX_IN_TURN.max(n.div_ceil(MAX_TURNS)));
+        self.n_to_register = self.n_to_register.saturating_sub(part);
+        self.look(part);
     }
 
     fn round(&mut self) {
@@ -199,13 +204,13 @@ impl Syncer {
         self.call(batch);
     }
 
-    /// Once the store is back, whatever was admitted meanwhile is registered, and nothing is made up for. Those who have nothing
-    /// to say wait for their turn: all of them at once would be late again.
+    /// Once the store is back, whatever was admitted meanwhile is registered, and nothing is made up for: as many as may be are
+    /// looked at in each of the next turns. All at once would hold up the answers, which then were late again.
     fn register(&mut self) {
         let n_returns = self.core.link.tally().n_closed();
         if std::mem::replace(&mut self.n_returns, n_returns) != n_returns {
             tracing::info!("the limit store answers again");
-            self.look(self.watched.len());
+            self.n_to_register = self.watched.len();
         }
     }
 
@@ -307,5 +312,41 @@ impl Syncer {
             probe::call(&self.core, &breaker, epoch);
         }
         self.call(again);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cofferdam_model::{Alphabet, TenantId};
+
+    use super::super::keys::Fleet;
+    use super::super::op::Session;
+    use super::super::script::Script;
+    use super::super::terms::{DEFAULT_TTL, Mode, Terms};
+    use super::*;
+    use crate::ManualClock;
+
+    #[tokio::test]
+    async fn a_store_that_is_back_is_told_of_everybody_turn_by_turn() {
+        let link = Link::open("redis://127.0.0.1:1".parse().unwrap(), Script::sync());
+        let (session, clock) = (Session::parse("sessiona").unwrap(), ManualClock::at(1_000_000));
+        let terms = Terms::new(session, DEFAULT_TTL, crate::DEFAULT_BUDGET, Mode::Lease, 1, clock.into());
+        let (core, queued) = Core::new(terms, 1, Fleet::parse("f").unwrap(), link);
+        let core = Arc::new(core);
+        let mut syncer = Syncer::new(Arc::clone(&core), queued);
+        let subject = |n: usize| {
+            let tenant = TenantId::parse(format!("tenant-{n}").as_bytes(), &Alphabet::default()).unwrap();
+            Subject::new(Some(tenant), core.table.queue().clone())
+        };
+        syncer.watched = (0..10 * MAX_IN_TURN).map(subject).collect();
+        let breaker = core.link.breaker(0);
+        breaker.gone();
+        breaker.answered_after(0, 1);
+        syncer.register();
+        assert_eq!(syncer.next, 0, "answers are not held up for it");
+        for n in 1..=10 {
+            syncer.turn();
+            assert_eq!(syncer.next, n * MAX_IN_TURN);
+        }
     }
 }

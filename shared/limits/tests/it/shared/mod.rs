@@ -174,3 +174,14 @@ async fn nobody_is_taken_for_gone_because_the_store_forgot_them() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
+
+#[tokio::test]
+async fn a_store_that_is_not_connected_is_away() {
+    for url in ["redis://127.0.0.1:1", "redis-cluster://127.0.0.1:1"] {
+        let link = Link::open(url.parse().unwrap(), Script::sync());
+        let session = Session::parse("sessiona").unwrap();
+        let store = RedisStore::start(Sharing::new(fleet()), link, session, Clock::suspending());
+        // Nobody has asked yet, and nobody would wait.
+        assert!(store.sharing().is_away, "{url}");
+    }
+}

@@ -8,7 +8,11 @@ use std::time::{Duration, Instant};
 
 const HALVES: Duration = Duration::from_secs(1);
 
-/// Failures of one cell, fading. Time in whole milliseconds since `born` and a sum, in one word.
+/// Of the word, the low bits hold the sum without the last eight of its own: it is as exact as one part in 65,536. Above
+/// them are whole milliseconds since `born`, enough for 34 years.
+const SUM_BITS: u32 = 24;
+
+/// Failures of one cell, fading: when the sum was told last, and the sum, in one word.
 #[derive(Debug)]
 pub(super) struct Mistrust {
     born: Instant,
@@ -35,20 +39,20 @@ impl Mistrust {
         }
     }
 
-    fn ms(&self, now: Instant) -> u32 {
-        now.saturating_duration_since(self.born).as_millis() as u32
+    fn ms(&self, now: Instant) -> u64 {
+        now.saturating_duration_since(self.born).as_millis() as u64
     }
 }
 
-fn pack(at: u32, sum: f32) -> u64 {
-    u64::from(at) << 32 | u64::from(sum.to_bits())
+fn pack(at: u64, sum: f32) -> u64 {
+    at << SUM_BITS | u64::from(sum.to_bits() >> (u32::BITS - SUM_BITS))
 }
 
-/// The sum as it is at `at`. The milliseconds go round after seven weeks, and so does the difference.
-fn faded(word: u64, at: u32) -> f32 {
-    let (then, sum) = ((word >> 32) as u32, f32::from_bits(word as u32));
+/// The sum as it is at `at`.
+fn faded(word: u64, at: u64) -> f32 {
+    let sum = f32::from_bits((word << (u64::BITS - SUM_BITS) >> u32::BITS) as u32);
     // Another thread's clock may be a little ahead.
-    let passed = (at.wrapping_sub(then) as i32).max(0);
+    let passed = at.saturating_sub(word >> SUM_BITS);
     sum * (-(passed as f32) / HALVES.as_millis() as f32).exp2()
 }
 
@@ -65,5 +69,30 @@ mod tests {
         }
         assert!((mistrust.weight(now) - 8.0).abs() < 0.01);
         assert!((mistrust.weight(now + HALVES * 3) - 1.0).abs() < 0.01);
+    }
+
+    /// The difference of two times in 32 bits was negative from day 24.9 on, and the old sum whole again until day 49.7.
+    #[test]
+    fn a_failure_of_weeks_ago_weighs_nothing() {
+        let (mistrust, now) = (Mistrust::new(), Instant::now());
+        for _ in 0..8 {
+            mistrust.add(now);
+        }
+        for days in [1, 24, 25, 40, 49, 50, 75, 400, 10_000] {
+            let later = now + Duration::from_hours(24 * days);
+            assert_eq!(mistrust.weight(later), 0.0, "day {days}");
+        }
+        let late = now + Duration::from_hours(24 * 40);
+        mistrust.add(late);
+        assert_eq!(mistrust.weight(late), 1.0);
+    }
+
+    #[test]
+    fn many_failures_are_counted_one_by_one() {
+        let (mistrust, now) = (Mistrust::new(), Instant::now());
+        for _ in 0..50_000 {
+            mistrust.add(now);
+        }
+        assert_eq!(mistrust.weight(now), 50_000.0);
     }
 }

@@ -15,6 +15,7 @@ use cofferdam_proxy::workers;
 use crate::process::{self, ProcessArgs, Signals, Told};
 use crate::runtime::RuntimeArgs;
 use crate::sockets::{self, ClientArgs, SocketArgs, Succession, Wanted};
+use crate::watched::Watched;
 
 /// Run the agent of one cell: its bulkheads, in front of its backend. A changed fleet file or SIGHUP reloads it
 #[derive(Debug, clap::Args)]
@@ -131,10 +132,12 @@ impl From<Protocol> for BackendProtocol {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let file = args.cell.watched();
     let loaded = args.cell.load()?;
     let passed = sockets::passed()?;
     let behind = Behind { backend: args.backend, protocol: args.backend_protocol, idle: args.backend_idle };
     args.process.run(async move |mut signals| {
+        signals.watch(file);
         args.cell.start("agent", &loaded, behind, passed).await?.until_told(&args.cell, &mut signals).await;
         Ok(())
     })
@@ -146,6 +149,11 @@ fn more_than_nothing(text: &str) -> Result<Duration, String> {
 }
 
 impl CellArgs {
+    /// The fleet file as it is before it is read.
+    pub(crate) fn watched(&self) -> Watched {
+        Watched::new(&self.fleet)
+    }
+
     /// The fleet file. A cell that is not in it is the file's fault as much as the flag's, and told in the same way.
     pub(crate) fn load(&self) -> Result<Loaded, FleetError> {
         let loaded = Fleet::load(&self.fleet)?;
@@ -212,7 +220,6 @@ impl CellArgs {
 impl Serving {
     /// Serves until the process is told to leave, and leaves. The fleet file is `args`'.
     pub(crate) async fn until_told(mut self, args: &CellArgs, signals: &mut Signals) {
-        signals.watch(&args.fleet);
         loop {
             match self.succession.next(signals).await {
                 Told::Reload => process::reload(&args.fleet, args.load(), |fleet| {

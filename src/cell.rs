@@ -28,9 +28,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let file = args.cell.watched();
     let loaded = args.cell.load()?;
     let passed = sockets::passed()?;
     args.process.run(async move |mut signals| {
+        signals.watch(file);
         // Bound before the agent's own listeners, so that whoever finds the agent finds a whole cell.
         let backend = start_backend(Sample::new(args.cell.cell.as_str(), args.allow_poison))?;
         let behind = Behind { backend, protocol: Protocol::Http1, idle: None };

@@ -98,8 +98,8 @@ impl Signals {
     }
 
     /// Takes a change of this file for the word to read the configuration again.
-    pub(crate) fn watch(&mut self, file: &Path) {
-        self.file = Some(Watched::new(file));
+    pub(crate) fn watch(&mut self, file: Watched) {
+        self.file = Some(file);
     }
 
     /// The next thing that the process is told.

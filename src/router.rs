@@ -17,6 +17,7 @@ use cofferdam_router::{Endpoint, EndpointError, Listeners, Router, Settings, Sha
 use crate::process::{self, ProcessArgs, Signals, Told};
 use crate::runtime::RuntimeArgs;
 use crate::sockets::{self, ClientArgs, SocketArgs, Wanted};
+use crate::watched::Watched;
 
 /// Run a router: a changed fleet file or SIGHUP reloads it, SIGTERM drains
 #[derive(Debug, clap::Args)]
@@ -86,9 +87,13 @@ impl FromStr for StoreUrl {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let endpoint = args.store.clone().map(|url| url.0).transpose().context("--store names no store")?;
+    let file = Watched::new(&args.fleet);
     let loaded = Fleet::load(&args.fleet)?;
     let passed = sockets::passed()?;
-    args.process.run(|signals| serve(&args, endpoint, loaded, passed, signals))
+    args.process.run(|mut signals| {
+        signals.watch(file);
+        serve(&args, endpoint, loaded, passed, signals)
+    })
 }
 
 async fn serve(
@@ -124,7 +129,6 @@ async fn serve(
         router.shutdown().await;
         return Err(error);
     }
-    signals.watch(&args.fleet);
     loop {
         match succession.next(&mut signals).await {
             Told::Reload => reload(&router, &args.fleet),

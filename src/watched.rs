@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::sleep;
 
 /// How often it is looked whether the file has changed. Twice in a row it must look the same, so that who writes it
 /// has come to the end.
@@ -19,7 +19,7 @@ type Look = (u64, u64, i64, i64);
 #[derive(Debug)]
 pub(crate) struct Watched {
     path: PathBuf,
-    looks: Interval,
+    every: Duration,
     /// The state that was told last.
     told: Option<Look>,
     /// The state at the last look.
@@ -27,16 +27,14 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Watches a file as it is now.
+    /// Watches a file as it is now. Call it before the file is read: what is written between the two has then changed.
     pub(crate) fn new(path: &Path) -> Self {
         Self::looking_every(LOOK_EVERY, path)
     }
 
-    fn looking_every(time: Duration, path: &Path) -> Self {
-        let mut looks = interval(time);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    fn looking_every(every: Duration, path: &Path) -> Self {
         let now = look(path);
-        Self { path: path.to_owned(), looks, told: now, seen: now }
+        Self { path: path.to_owned(), every, told: now, seen: now }
     }
 
     /// The file is read now: what it is like needs no telling.
@@ -48,7 +46,7 @@ impl Watched {
     /// replaces it is about to. Dropping the future loses nothing.
     pub(crate) async fn changed(&mut self) {
         loop {
-            self.looks.tick().await;
+            sleep(self.every).await;
             let now = look(&self.path);
             let rests = now == self.seen;
             self.seen = now;

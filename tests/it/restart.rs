@@ -8,13 +8,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::Signal;
 use tokio::task::JoinHandle;
 
-use crate::support::files::{PINS, alone, fleet};
+use crate::support::files::{PINS, alone, fleet, revision};
 use crate::support::load::Load;
 use crate::support::processes::{Process, RealFleet, free_port, probe, ready};
 use crate::support::routers::TestRouter;
 use crate::support::{ANY, eventually, within};
 
 const HANDOVER: [&str; 2] = ["--handover", "FOLDER/router.sock"];
+
+/// One cell is a shard.
+const ONE: &str = "placement: { shard_size: 1 }\n";
+
+/// What a process logs once it has read the second revision.
+const TAKEN: &str = "fleet file taken revision=2";
 
 async fn start(n_workers: &str) -> RealFleet {
     let flags = [&HANDOVER[..], &["--workers", n_workers]].concat();
@@ -138,14 +144,18 @@ async fn an_agent_that_hands_over_five_times_under_load_fails_no_request_and_sta
 async fn waiting_successor(fleet: &RealFleet) -> Process {
     fleet.router.signal(Signal::STOP);
     let successor = fleet.start_successor("successor", &HANDOVER);
-    let path = fleet.folder.path().join("router.sock");
+    connected(fleet.folder.path().join("router.sock").to_str().unwrap()).await;
+    successor
+}
+
+/// Waits until a successor has connected to a process that does not run just now.
+async fn connected(path: &str) {
     eventually("a successor at the path", async || {
         // The listener is one line, and each connection that nobody has accepted another.
         let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
-        (sockets.lines().filter(|line| line.contains(path.to_str().unwrap())).count() > 1).then_some(())
+        (sockets.lines().filter(|line| line.contains(path)).count() > 1).then_some(())
     })
     .await;
-    successor
 }
 
 #[tokio::test]
@@ -220,4 +230,39 @@ async fn a_process_of_another_kind_at_the_path_ends_and_nothing_is_handed_over()
     assert_eq!(other.end().await.code(), Some(1));
     assert!(other.log().contains("says \"handover 1 router\", not \"handover 1 cell\""), "{}", other.log());
     assert_eq!(probe(fleet.probes, "/readyz").await, 200);
+}
+
+/// The file was looked at for the first time once the process served, and what had changed since it was read was never
+/// taken.
+#[tokio::test]
+async fn a_fleet_file_that_changes_while_a_router_waits_to_serve_is_taken() {
+    let mut fleet = RealFleet::start(0, &HANDOVER, |_| revision(1, &[free_port()], ONE)).await;
+    let successor = waiting_successor(&fleet).await;
+    fleet.write(&revision(2, &[free_port()], ONE));
+    fleet.router.signal(Signal::CONT);
+    let mut old = std::mem::replace(&mut fleet.router, successor);
+    assert_eq!(old.end().await.code(), Some(0));
+    eventually("revision 2", async || fleet.router.log().contains(TAKEN).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_fleet_file_that_changes_while_a_cell_waits_to_serve_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (file, path) = (at("fleet.yaml"), at("cell.sock"));
+    let (data, probes) = (free_port(), free_port());
+    let addresses = [data, probes].map(|address| address.to_string());
+    let arguments = ["cell", "--fleet", &file, "--cell", "cell-a", "--handover", &path, "--workers", "1"];
+    let listen = ["--listen", &addresses[0], "--probe-listen", &addresses[1]];
+    let start = |name| Process::start(folder.path(), name, &[&arguments[..], &listen].concat());
+    std::fs::write(&file, revision(1, &[data], ONE)).unwrap();
+    let mut old = start("old");
+    ready(&mut old, probes).await.unwrap();
+    old.signal(Signal::STOP);
+    let new = start("new");
+    connected(&path).await;
+    std::fs::write(&file, revision(2, &[data], ONE)).unwrap();
+    old.signal(Signal::CONT);
+    assert_eq!(old.end().await.code(), Some(0));
+    eventually("revision 2", async || new.log().contains(TAKEN).then_some(())).await;
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::support::files::alone;
-use crate::support::raw::{self, Answer, get};
+use crate::support::raw::{self, Answer, get, with_fields};
 use crate::support::routers::TestRouter;
 use crate::support::scripted::{Play, Scripted, ok};
 
@@ -201,4 +201,32 @@ async fn where_limits_are_off_nothing_is_refused_and_no_answer_names_a_limit() {
     }
     let published = router.ask(get("/.well-known/cofferdam/limits", "acme")).await;
     assert!(!published.text().contains("burst"), "{}", published.text());
+}
+
+/// A backend's fields of these names reached the client wherever the router had none of its own to put in their place.
+#[tokio::test]
+async fn a_backends_word_on_limits_passes_only_where_limits_are_off() {
+    let fields =
+        [("ratelimit", "1"), ("ratelimit-policy", "2"), ("ratelimit-limit", "3"), ("ratelimit-reset", "4")];
+    let head: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let head = format!("{head}trailer: ratelimit, x-sum\r\ntransfer-encoding: chunked\r\n");
+    let answer = format!("HTTP/1.1 200 OK\r\n{head}\r\n2\r\nok\r\n0\r\n\r\n");
+    let cell = Scripted::start(move |_| Play::Answer(answer.clone().into_bytes())).await;
+    let router = |mode: &str| {
+        let text = plan("").replace("jitter: 0", &format!("jitter: 0, older_fields: false, mode: {mode}"));
+        TestRouter::start(&alone(cell.address, &text))
+    };
+    let ask = with_fields("GET", "/", "acme", "te: trailers\r\nconnection: te\r\n");
+    let limited = router("auto").ask(&ask).await;
+    for (name, value) in fields {
+        assert_ne!(limited.field(name), Some(value), "{name}");
+    }
+    assert_eq!(limited.field("ratelimit-limit"), None);
+    // No trailer is sent that was not announced.
+    assert_eq!(limited.field("trailer"), Some("x-sum"));
+    let off = router("off").ask(&ask).await;
+    for (name, value) in fields {
+        assert_eq!(off.field(name), Some(value), "{name}");
+    }
+    assert_eq!(off.field("trailer"), Some("ratelimit, x-sum"));
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
 use cofferdam_limits::{Beside, BucketStanding, Refusal, Standing, Wait, WindowStanding};
-use cofferdam_model::{Level, Limited};
+use cofferdam_model::{Level, Limited, headers};
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
@@ -17,9 +17,16 @@ const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 
-/// Whether a field says where a tenant stands, which the router alone knows.
+/// Whether a field says where a tenant stands, which the router alone knows. Where limits are off, it says nothing of them, and
+/// a backend's own fields of these names are all that there are: they pass, in heads and in trailers.
 pub(super) fn is_limit_field(name: &HeaderName) -> bool {
     name.as_str().starts_with("ratelimit")
+}
+
+/// Which trailers reach no client: those that do not in a head, but for what the request cost, which is read first.
+pub(super) fn stays(are_off: bool) -> fn(&HeaderName) -> bool {
+    let stays = |name: &HeaderName| headers::stays_at_agent(name) || is_limit_field(name);
+    if are_off { headers::stays_at_agent } else { stays }
 }
 
 /// Room for the values that are written for one answer, with numbers of ten digits.

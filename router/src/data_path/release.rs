@@ -20,12 +20,12 @@ use cofferdam_proxy::upgrade;
 use cofferdam_proxy::upstream::UpstreamBody;
 use cofferdam_proxy::via::Via;
 use http::header::ALLOW;
-use http::{HeaderMap, HeaderName, Response};
+use http::{HeaderMap, Response};
 
 use super::admit::NotAdmitted;
 use super::forward::{Answer, Forwarded};
 use super::identify::Identified;
-use super::limit_fields::is_limit_field;
+use super::limit_fields::{is_limit_field, stays};
 use super::metrics::Metrics;
 use super::outcome::Outcome;
 use super::published;
@@ -149,13 +149,11 @@ impl Closing<'_> {
                 if route.settle {
                     held.settle(response.headers());
                 }
-                let response = relay(response, &self.view.snapshot.via);
+                let are_off = shown.plan.is_off;
+                let response = relay(response, &self.view.snapshot.via, are_off);
                 match tunnel::is_switch(&response) {
                     true => self.switch(response, held),
-                    false => {
-                        let stays = |name: &HeaderName| headers::stays_at_agent(name) || is_limit_field(name);
-                        response.map(|body| Guarded::new(Payload::Upstream(body, stays), held))
-                    }
+                    false => response.map(|body| Guarded::new(Payload::Upstream(body, stays(are_off)), held)),
                 }
             }
             Err(rejection) => {
@@ -213,12 +211,12 @@ fn told(rejection: Rejection, is_grpc: bool) -> Response<Bytes> {
     if is_grpc { grpc::refusal(problem) } else { problem.into_response() }
 }
 
-/// A cell's answer as the client may see it.
-fn relay(mut response: Response<UpstreamBody>, via: &Via) -> Response<UpstreamBody> {
+/// A cell's answer as the client may see it, where limits `are_off` or not.
+fn relay(mut response: Response<UpstreamBody>, via: &Via, are_off: bool) -> Response<UpstreamBody> {
     let (version, status) = (response.version(), response.status());
     let map = response.headers_mut();
     upgrade::strip_hop_by_hop(status, map);
-    fields::strip_where(map, headers::is_internal);
+    fields::strip_where(map, |name| headers::is_internal(name) || !are_off && is_limit_field(name));
     via.add(map, version);
     response
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use cofferdam_fleet::Fleet;
+use cofferdam_limits::redis::RedisStore;
 use cofferdam_proxy::census::Census;
 use cofferdam_proxy::drain::{Drain, Phase, Watch};
 use cofferdam_proxy::listen;
@@ -24,7 +25,7 @@ use crate::data_path::{self, DataPath};
 use crate::limits_metrics::LimitsMetrics;
 use crate::overrides::{Overrides, OverridesCollector};
 use crate::settings::Settings;
-use crate::shared_limits::{RouterLimits, SharingError};
+use crate::shared_limits::{self, RouterLimits, SharingError};
 use crate::sharing_metrics::SharingCollector;
 use crate::snapshot::{ReloadError, Snapshot};
 use crate::top::Top;
@@ -59,6 +60,7 @@ pub enum StartError {
 pub struct Router {
     snapshots: Arc<ArcSwap<Snapshot>>,
     overrides: Arc<Overrides>,
+    shared: Option<Arc<RedisStore>>,
     directory: Directory,
     metrics: data_path::Metrics,
     last_reload_error: Arc<Mutex<Option<String>>>,
@@ -124,7 +126,7 @@ impl Router {
             snapshots: Arc::clone(&snapshots),
             overrides: Arc::clone(&overrides),
             limits,
-            shared,
+            shared: shared.clone(),
             top,
             last_reload_error,
         };
@@ -138,6 +140,7 @@ impl Router {
         Ok(Self {
             snapshots,
             overrides,
+            shared,
             directory,
             metrics,
             last_reload_error,
@@ -175,6 +178,9 @@ impl Router {
             tracing::warn!(
                 "limits.max_tenants is taken at the next start: the table of tenants keeps its size"
             );
+        }
+        if let Some(store) = &self.shared {
+            shared_limits::change_terms(store, &snapshot.fleet);
         }
         self.directory.install(&snapshot.cells);
         self.snapshots.store(Arc::new(snapshot));

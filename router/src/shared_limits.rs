@@ -45,14 +45,8 @@ impl RouterLimits {
             let limits = Limits::embedded(Embedded::with_tenants(Clock::monotonic(), max_tenants));
             return Ok(Self { limits, shared: None, overrides: None });
         };
-        let mode = match fleet.limits.mode {
-            LimitMode::Exact => Mode::Exact,
-            LimitMode::Lease => Mode::Lease,
-            // Where nothing is limited, nobody asks.
-            LimitMode::Auto | LimitMode::Off => Mode::Auto,
-        };
+        let (mode, routers) = terms(fleet);
         let name = redis::Fleet::parse(fleet.name.as_str())?;
-        let routers = fleet.limits.routers.unwrap_or(1);
         let sharing = Sharing { mode, routers, max_tenants, budget: *budget, ..Sharing::new(name.clone()) };
         let session = Session::parse(&format!("{:016x}", rand::random::<u64>()))?;
         tracing::info!(store = %endpoint, %session, routers, "limits are shared");
@@ -61,4 +55,21 @@ impl RouterLimits {
         let store = Arc::new(RedisStore::start(sharing, link, session, Clock::suspending()));
         Ok(Self { limits: Limits::new(store.clone(), *budget), shared: Some(store), overrides })
     }
+}
+
+/// How the limits of `fleet` are held to in a store, and how many routers share them at least.
+fn terms(fleet: &Fleet) -> (Mode, u32) {
+    let mode = match fleet.limits.mode {
+        LimitMode::Exact => Mode::Exact,
+        LimitMode::Lease => Mode::Lease,
+        // Where nothing is limited, nobody asks.
+        LimitMode::Auto | LimitMode::Off => Mode::Auto,
+    };
+    (mode, fleet.limits.routers.unwrap_or(1))
+}
+
+/// Takes the terms of another fleet file.
+pub(crate) fn change_terms(store: &RedisStore, fleet: &Fleet) {
+    let (mode, routers) = terms(fleet);
+    store.change(mode, routers);
 }

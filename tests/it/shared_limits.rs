@@ -89,3 +89,41 @@ async fn a_plan_that_is_closed_without_the_store_is_our_lack_of_room() {
     let answer = client.answer().await;
     assert_eq!((answer.status(), answer.problem().as_str()), (503, "store_unavailable"));
 }
+
+/// Both words were read at the start alone, and a reload that changed them was logged as taken.
+#[tokio::test]
+async fn how_many_routers_there_are_follows_a_reload() {
+    let cell = cell().await;
+    let router = router(&cell, &plan(30, ""), "redis://127.0.0.1:1", Duration::from_millis(5));
+    let changed = plan(30, "").replace("routers: 2", "routers: 3");
+    router.reload(&alone(cell.address, &changed)).unwrap();
+    assert_eq!(router.metrics().await.sum("cofferdam_store_sessions", &[]), 3.0);
+    assert_eq!(served(&router, 40).await, 10, "a third of the limit");
+    router.reload(&alone(cell.address, &changed.replace("limits: { routers: 3 }", ""))).unwrap();
+    assert_eq!(router.metrics().await.sum("cofferdam_store_sessions", &[]), 1.0);
+}
+
+#[tokio::test]
+async fn whether_each_request_asks_follows_a_reload() {
+    let (cell, redis) = (cell().await, server());
+    let text = |mode: &str| {
+        let plan = plan(1000, "").replace("1/h", "1k/s");
+        alone(cell.address, &plan.replace("routers: 2", &format!("routers: 1, mode: {mode}")))
+    };
+    let store = Some(SharedStore { endpoint: redis.url().parse().unwrap(), budget: PATIENT });
+    let router = TestRouter::with(&text("off"), Settings { store, ..settings() }, 1);
+    connected(&router).await;
+    let asked = async || {
+        let before = router.metrics().await.sum("cofferdam_store_asked_total", &[]);
+        assert_eq!(served(&router, 20).await, 20);
+        router.metrics().await.sum("cofferdam_store_asked_total", &[]) - before
+    };
+    assert_eq!(asked().await, 0.0);
+    router.reload(&text("lease")).unwrap();
+    let spends = async || (asked().await == 0.0).then_some(());
+    eventually("what is on loan to be spent from memory", spends).await;
+    router.reload(&text("exact")).unwrap();
+    assert_eq!(asked().await, 20.0);
+    router.reload(&text("lease")).unwrap();
+    eventually("the same again", spends).await;
+}

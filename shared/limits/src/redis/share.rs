@@ -17,7 +17,7 @@ use crate::{BucketPolicy, Demand, Levels, ShapePolicy, Windows};
 #[derive(Debug)]
 pub(super) struct Sharers {
     // How many there are, as configured: before any was seen, and at least.
-    configured: u32,
+    configured: AtomicU32,
     own: String,
     // The live sessions that were last seen, this one aside.
     others: RwLock<Vec<Other>>,
@@ -43,7 +43,20 @@ pub(super) struct Place {
 impl Sharers {
     pub(super) fn new(configured: u32, own: String) -> Self {
         let configured = configured.max(1);
-        Self { configured, own, others: RwLock::default(), count: AtomicU32::new(configured) }
+        let count = AtomicU32::new(configured);
+        Self { configured: AtomicU32::new(configured), own, others: RwLock::default(), count }
+    }
+
+    /// Says anew how many there are at least.
+    pub(super) fn configure(&self, configured: u32) {
+        let others = self.others.write();
+        self.configured.store(configured.max(1), Ordering::Relaxed);
+        self.recount(&others);
+    }
+
+    fn recount(&self, others: &[Other]) {
+        let seen = others.len() as u32 + 1;
+        self.count.store(seen.max(self.configured.load(Ordering::Relaxed)), Ordering::Relaxed);
     }
 
     /// Takes over the live sessions that the store named. Who is missing counts for one more TTL: a store that forgot
@@ -63,8 +76,7 @@ impl Sharers {
                 others.push(Other { session, missing_since_us: None });
             }
         }
-        let seen = others.len() as u32 + 1;
-        self.count.store(seen.max(self.configured), Ordering::Relaxed);
+        self.recount(&others);
     }
 
     /// How many share.
@@ -85,7 +97,7 @@ impl Sharers {
         let own = weight(&self.own);
         let others = self.others.read();
         let before = others.iter().filter(|other| weight(&other.session) < own).count() as u32;
-        let of = (others.len() as u32 + 1).max(self.configured);
+        let of = (others.len() as u32 + 1).max(self.configured.load(Ordering::Relaxed));
         let are_all_seen = of == others.len() as u32 + 1;
         // The last in rank has no part in any remainder.
         Place { rank: if are_all_seen { before } else { of - 1 }, of }
@@ -180,6 +192,15 @@ mod tests {
         let alone = Sharers::new(4, "one".to_owned());
         assert_eq!((alone.count(), alone.place(None).of), (4, 4));
         assert_eq!(alone.place(None).share(100), 25);
+    }
+
+    #[test]
+    fn how_many_there_are_at_least_may_be_said_anew() {
+        let all = sharers(1, &["one", "two"]);
+        for (said, count) in [(5, 5), (1, 2), (0, 2), (3, 3)] {
+            all[0].configure(said);
+            assert_eq!((all[0].count(), all[0].place(None).of), (count, count));
+        }
     }
 
     #[test]

@@ -96,6 +96,11 @@ impl RedisStore {
         Answer::Ask(Box::pin(ask(Arc::clone(core), tenant, question, needs, away.ceiling)))
     }
 
+    /// Takes these terms from now on: how limits are held to, and how many routers share them at least.
+    pub fn change(&self, mode: Mode, routers: u32) {
+        self.0.terms.change(mode, routers);
+    }
+
     /// How the sharing goes.
     pub fn sharing(&self) -> SharingMetrics {
         SharingMetrics::of(&self.0)

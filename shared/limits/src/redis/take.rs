@@ -99,7 +99,7 @@ impl Taker<'_> {
                 Said::Refused(limited, wait) => keep_stricter(&mut refused, (policy.level, limited, wait)),
             }
         }
-        let asks = needs.any() && self.terms.mode == Mode::Exact && !self.is_told;
+        let asks = needs.any() && self.terms.mode() == Mode::Exact && !self.is_told;
         match refused.filter(|_| !asks) {
             Some((level, limited, wait)) => {
                 let standing = self.standing(demand);

@@ -1,7 +1,7 @@
 //! On what terms a process borrows from the store: its session, for how long, and which limits are asked for each request.
 
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::ledger::{BLOCK_US, IDLE_US, Spare};
@@ -32,6 +32,10 @@ pub enum Mode {
     Auto,
 }
 
+impl Mode {
+    const ALL: [Self; 3] = [Self::Exact, Self::Lease, Self::Auto];
+}
+
 /// The terms of one process.
 #[derive(Debug)]
 pub(super) struct Terms {
@@ -40,7 +44,9 @@ pub(super) struct Terms {
     pub(super) ttl_us: u64,
     /// An answer that takes longer is late.
     pub(super) budget_us: u64,
-    pub(super) mode: Mode,
+    // A place in `Mode::ALL`. It may change between two looks at it, and so may what it says of one limit, as that does with
+    // the number of routers.
+    mode: AtomicU8,
     pub(super) sharers: Sharers,
     pub(super) clock: Clock,
     seq: AtomicU64,
@@ -62,11 +68,23 @@ impl Terms {
             ttl,
             ttl_us: ttl.as_micros() as u64,
             budget_us,
-            mode,
+            mode: AtomicU8::new(mode as u8),
             sharers,
             clock,
             seq: AtomicU64::new(0),
         }
+    }
+
+    /// Changes what may change while the process runs.
+    pub(super) fn change(&self, mode: Mode, routers: u32) {
+        self.mode.store(mode as u8, Ordering::Relaxed);
+        self.sharers.configure(routers);
+    }
+
+    /// How limits are held to.
+    #[inline]
+    pub(super) fn mode(&self) -> Mode {
+        Mode::ALL[usize::from(self.mode.load(Ordering::Relaxed))]
     }
 
     /// A sequence number larger than any before. One sequence serves all limits, so that a limit that was forgotten goes on
@@ -105,7 +123,7 @@ impl Terms {
     /// Whether each request asks for its tokens, or for its place in a quota: where a router's share is too few for a block, or
     /// too little flows in.
     pub(super) fn is_exact(&self, measure: &Measure) -> bool {
-        match self.mode {
+        match self.mode() {
             Mode::Exact => true,
             Mode::Lease => false,
             Mode::Auto => {
@@ -126,7 +144,7 @@ impl Terms {
 
     /// Whether each request asks for its permit.
     pub(super) fn is_exact_permits(&self, limit: u32) -> bool {
-        match self.mode {
+        match self.mode() {
             Mode::Exact => true,
             Mode::Lease => false,
             Mode::Auto => u64::from(limit) < SMALLEST_BLOCK * u64::from(self.sharers.count()),

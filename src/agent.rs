@@ -195,7 +195,7 @@ impl CellArgs {
         let mut settings = Settings {
             trusted_routers: self.trusted_routers.clone(),
             workers: NonZeroUsize::new(n_workers),
-            sharing: self.runtime.sharing(),
+            runtime: self.runtime.flavour(),
             max_connections: self.clients.max_connections,
             max_connections_per_address: self.clients.max_connections_per_address,
             body: self.clients.body(),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use cofferdam_agent::Backend;
 use cofferdam_proxy::listen;
-use cofferdam_proxy::workers::{Sharing, Workers};
+use cofferdam_proxy::workers::{RuntimeFlavour, Workers};
 
 use crate::agent::{Behind, CellArgs, Protocol};
 use crate::backend::{self, Sample};
@@ -53,6 +53,6 @@ fn start_backend(sample: Sample) -> anyhow::Result<Backend> {
         }
     };
     // The thread needs no one to join it.
-    let _ = Workers::start("backend", Sharing::PerCore, vec![serve])?;
+    let _ = Workers::start("backend", RuntimeFlavour::PerCore, vec![serve])?;
     Ok(origin)
 }

@@ -113,7 +113,7 @@ async fn serve(
     let listeners = Listeners { data: sockets.data, admin: sockets.admin, probes: Some(sockets.probes) };
     let settings = Settings {
         workers: NonZeroUsize::new(n_workers),
-        sharing: args.runtime.sharing(),
+        runtime: args.runtime.flavour(),
         max_connections: args.clients.max_connections,
         max_connections_per_address: args.clients.max_connections_per_address,
         body: args.clients.body(),

@@ -1,6 +1,6 @@
 //! How the workers of a process are driven: a thread for each, or all threads for all of them.
 
-use cofferdam_proxy::workers::Sharing;
+use cofferdam_proxy::workers::RuntimeFlavour;
 
 /// Flags of every process that has workers.
 #[derive(Debug, clap::Args)]
@@ -19,10 +19,10 @@ enum Runtime {
 
 impl RuntimeArgs {
     /// What was asked for.
-    pub(crate) fn sharing(&self) -> Sharing {
+    pub(crate) fn flavour(&self) -> RuntimeFlavour {
         match self.runtime {
-            Runtime::PerCore => Sharing::PerCore,
-            Runtime::Shared => Sharing::Shared,
+            Runtime::PerCore => RuntimeFlavour::PerCore,
+            Runtime::Shared => RuntimeFlavour::Shared,
         }
     }
 }

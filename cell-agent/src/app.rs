@@ -255,5 +255,5 @@ fn start_workers(
         }
     };
     let workers = listen::deal(listeners, n_workers)?.into_iter().map(worker).collect();
-    Workers::start("agent", settings.sharing, workers)
+    Workers::start("agent", settings.runtime, workers)
 }

@@ -9,7 +9,7 @@ use cofferdam_proxy::census;
 use cofferdam_proxy::replay::BodyLimits;
 use cofferdam_proxy::serve::ServeLimits;
 use cofferdam_proxy::upstream::UpstreamLimits;
-use cofferdam_proxy::workers::Sharing;
+use cofferdam_proxy::workers::RuntimeFlavour;
 
 use crate::backend::Backend;
 
@@ -41,7 +41,7 @@ pub struct Settings {
     /// How many workers serve; by default one for each data listener.
     pub workers: Option<NonZeroUsize>,
     /// Whether each worker has a thread of its own, or all have the same.
-    pub sharing: Sharing,
+    pub runtime: RuntimeFlavour,
     /// How long readiness is off before nothing new is accepted, so that routers can look away.
     pub drain_grace: Duration,
     /// How long what is in flight may still take after that.
@@ -69,7 +69,7 @@ impl Settings {
             backend_protocol: BackendProtocol::Auto,
             trusted_routers: Trusted::loopback(),
             workers: None,
-            sharing: Sharing::default(),
+            runtime: RuntimeFlavour::default(),
             drain_grace: Duration::ZERO,
             drain_deadline: Duration::from_secs(30),
             serve: ServeLimits::default(),

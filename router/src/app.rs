@@ -118,7 +118,7 @@ impl Router {
             );
             worker(listeners, Arc::new(path), serve, drain.watch())
         });
-        let workers = Workers::start("data", settings.sharing, workers.collect())?;
+        let workers = Workers::start("data", settings.runtime, workers.collect())?;
         let (mut control, mut aside) = (JoinSet::new(), Aside::default());
         control.spawn(probe_for_ever(directory.clone(), settings.probe_every));
         control.spawn(Arc::clone(&overrides).follow());

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 /// How workers are driven.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Sharing {
+pub enum RuntimeFlavour {
     /// A thread and a current-thread runtime for each worker. Whatever a connection does is done on its worker's thread,
     /// which costs the least where connections are many.
     #[default]
@@ -27,13 +27,13 @@ pub struct Workers {
 
 impl Workers {
     /// Starts a thread for each of `futures`. A runtime that cannot be made is an error before anything runs.
-    pub fn start<F>(name: &str, sharing: Sharing, futures: Vec<F>) -> io::Result<Self>
+    pub fn start<F>(name: &str, flavour: RuntimeFlavour, futures: Vec<F>) -> io::Result<Self>
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        match sharing {
-            Sharing::PerCore => Self::per_core(name, futures),
-            Sharing::Shared => Self::shared(name, futures),
+        match flavour {
+            RuntimeFlavour::PerCore => Self::per_core(name, futures),
+            RuntimeFlavour::Shared => Self::shared(name, futures),
         }
     }
 

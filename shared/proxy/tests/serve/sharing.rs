@@ -10,7 +10,7 @@ use bytes::Bytes;
 use cofferdam_proxy::drain::{Drain, Phase};
 use cofferdam_proxy::listen;
 use cofferdam_proxy::serve::{ServeLimits, Service, serve};
-use cofferdam_proxy::workers::{Sharing, Workers};
+use cofferdam_proxy::workers::{RuntimeFlavour, Workers};
 use futures_util::future::join_all;
 use http::{Request, Response};
 use http_body_util::Full;
@@ -42,7 +42,7 @@ impl Service for Meeting {
 }
 
 /// How many threads answered the streams of one connection, where each waited for `wanted`.
-async fn n_threads(sharing: Sharing, wanted: usize) -> usize {
+async fn n_threads(sharing: RuntimeFlavour, wanted: usize) -> usize {
     let listener = listen::one(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
     let address = listener.local_addr().unwrap();
     let meeting = Arc::new(Meeting { wanted, threads: Mutex::default(), came: Condvar::new() });
@@ -73,10 +73,10 @@ async fn n_threads(sharing: Sharing, wanted: usize) -> usize {
 
 #[tokio::test]
 async fn one_connections_streams_are_served_on_several_threads_where_these_are_shared() {
-    assert_eq!(n_threads(Sharing::Shared, 2).await, 2);
+    assert_eq!(n_threads(RuntimeFlavour::Shared, 2).await, 2);
 }
 
 #[tokio::test]
 async fn one_connections_streams_stay_on_their_workers_thread_by_default() {
-    assert_eq!(n_threads(Sharing::default(), 1).await, 1);
+    assert_eq!(n_threads(RuntimeFlavour::default(), 1).await, 1);
 }

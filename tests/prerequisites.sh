@@ -12,7 +12,12 @@ needs=(
   "redis-server:redis-server" # the store is tried on a real one
   "setpriv:util-linux"        # a server that a test started dies with the test
   "slowhttptest:slowhttptest" # what it does to a router, the others must not notice
+  "nginx:nginx"               # where these two do otherwise than we is listed, and compared
+  "haproxy:haproxy"
 )
+
+# Where servers are on Debian, which is not on everybody's path.
+PATH=$PATH:/usr/sbin:/sbin
 
 packages=()
 for need in "${needs[@]}"; do
@@ -41,6 +46,7 @@ if ((EUID != 0)); then
   as_root=(sudo -n)
 fi
 
-export DEBIAN_FRONTEND=noninteractive
+# At runlevel 1, Debian installs a service without starting it.
+as_root+=(env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1)
 "${as_root[@]}" apt-get update -q || refuse "apt-get update failed"
 "${as_root[@]}" apt-get install -qy --no-install-recommends "${packages[@]}" || refuse "apt-get install failed"

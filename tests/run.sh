@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every test and closes with one line that counts all of cargo's test binaries. Fails where cargo fails, and where
-# nothing ran at all.
+# Runs every test and closes with what was skipped, and with one line that counts all of cargo's test binaries. Fails
+# where cargo fails, and where nothing ran at all.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,12 +16,15 @@ awk -v status="$status" '
   # The number that stands before a word of the line.
   function count(word) { return match($0, "[0-9]+ " word) ? substr($0, RSTART) + 0 : 0 }
 
+  match($0, /(SKIPPED|NOT AS LISTED): .*/) { remarks[++remarked] = substr($0, RSTART) }
   /^test result: / {
     passed += count("passed"); failed += count("failed"); ignored += count("ignored"); binaries++
   }
   END {
     if (status != 0 && failed == 0) printf "cargo test ended with status %d\n", status
     if (status == 0 && passed == 0) { print "no test ran"; status = 1 }
-    printf "\nall tests: %d passed, %d failed, %d ignored, in %d binaries\n", passed, failed, ignored, binaries
+    print ""
+    for (i = 1; i <= remarked; i++) print remarks[i]
+    printf "all tests: %d passed, %d failed, %d ignored, in %d binaries\n", passed, failed, ignored, binaries
     exit status
   }' "$log"

@@ -32,9 +32,15 @@ impl Drop for Peer {
     }
 }
 
+/// The command. Where Debian has it is not on everybody's path.
+fn command(peer: Party) -> Command {
+    let at = Path::new("/usr/sbin").join(peer.name());
+    if at.exists() { Command::new(at) } else { Command::new(peer.name()) }
+}
+
 /// The version that is installed, such as `1.22`.
 pub(crate) fn version(peer: Party) -> Option<String> {
-    let output = Command::new(peer.name()).arg("-v").output().ok()?;
+    let output = command(peer).arg("-v").output().ok()?;
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
     let number = text.split(|c: char| !c.is_ascii_digit() && c != '.').find(|word| word.contains('.'))?;
@@ -69,7 +75,7 @@ async fn try_start(peer: Party, rows: &[Row], upstreams: &[SocketAddr]) -> Optio
             .replace("{file}", file.to_str().unwrap())
     };
     let log = fs::File::create(folder.path().join("log")).unwrap();
-    let mut command = Command::new(peer.name());
+    let mut command = command(peer);
     command.args(arguments.map(put)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     // From here on, dropping the peer ends its process.
     let mut peer = Peer { child: command.spawn().unwrap(), fronts, _folder: folder };

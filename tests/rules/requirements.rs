@@ -8,8 +8,11 @@ use super::row::{Row, Step};
 
 const TEXT: &str = include_str!("REQUIREMENTS.md");
 
-/// What a cell begins with that names no row.
-const REASONS: [&str; 2] = ["not applicable: ", "open: "];
+/// What a cell begins with that need name nothing: the requirement binds nothing here.
+const NOT_APPLICABLE: &str = "not applicable: ";
+
+/// What a cell begins with where we do otherwise: it says why, and names the rows that show what is done.
+const DEVIATES: &str = "deviates: ";
 
 /// The part of the list that is no RFC's, and what the design speaks of: each has to have a line there.
 const DESIGN: &str = "## The design's own rules";
@@ -22,7 +25,8 @@ const TOPICS: [&str; 12] = [
 pub(crate) fn problems(rows: &[Row]) -> Vec<String> {
     let sources =
         [sources("src"), sources("tests"), sources("shared"), sources("router"), sources("cell-agent")];
-    let mut problems = judge(TEXT, rows, &sources.concat());
+    let sources = sources.concat();
+    let mut problems = judge(TEXT, rows, &tests(&sources));
     problems.extend(judge_design(TEXT, rows, &TOPICS));
     problems
 }
@@ -42,7 +46,7 @@ fn judge_design(text: &str, rows: &[Row], topics: &[&str]) -> Vec<String> {
     topics.chain(unnamed.map(|row| format!("[{}]: the design's part does not name it", row.id))).collect()
 }
 
-fn judge(text: &str, rows: &[Row], sources: &str) -> Vec<String> {
+fn judge(text: &str, rows: &[Row], tests: &BTreeSet<&str>) -> Vec<String> {
     let ids: BTreeSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
     let mut named = BTreeSet::new();
     let mut problems = Vec::new();
@@ -58,17 +62,21 @@ fn judge(text: &str, rows: &[Row], sources: &str) -> Vec<String> {
             problems.push(format!("not a section, a requirement and what shows it: {line}"));
             continue;
         };
-        if REASONS.iter().any(|reason| shown.strip_prefix(reason).is_some_and(|rest| !rest.is_empty())) {
-            continue;
-        }
+        let reason = shown.strip_prefix(NOT_APPLICABLE).filter(|reason| !reason.is_empty());
         let names: Vec<&str> = shown.split('`').skip(1).step_by(2).collect();
-        if names.is_empty() {
+        // A code, a path or a word of the protocol in a reason is no name.
+        let names = names.into_iter().filter(|name| reason.is_none() || ids.contains(name));
+        let names: Vec<&str> = names.collect();
+        if names.is_empty() && reason.is_none() {
             problems.push(format!("{section}: neither a row, a test nor a reason in {shown:?}"));
+        }
+        if !shown.starts_with('`') && !shown.starts_with(DEVIATES) && reason.is_none() {
+            problems.push(format!("{section}: begins with neither a name nor a reason: {shown:?}"));
         }
         for name in names {
             if ids.contains(name) {
                 named.insert(name);
-            } else if name.contains('-') || !sources.contains(&format!("fn {name}()")) {
+            } else if !tests.contains(name) {
                 problems.push(format!("{section}: no row and no test is named {name}"));
             }
         }
@@ -101,6 +109,25 @@ pub(crate) fn row_problems(rows: &[Row]) -> Vec<String> {
         }
     }
     problems
+}
+
+/// The names of the functions that are tests, by the attribute before them.
+fn tests(sources: &str) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    let mut is_test = false;
+    for line in sources.lines().map(str::trim_start) {
+        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+            is_test = true;
+        } else if let Some((before, rest)) = line.split_once("fn ")
+            && ["", "async "].contains(&before)
+        {
+            names.extend(rest.split('(').next().filter(|_| is_test));
+            is_test = false;
+        } else if !line.is_empty() && !line.starts_with("//") && !line.starts_with("#[") {
+            is_test = false;
+        }
+    }
+    names
 }
 
 /// The text of every Rust file below a folder.
@@ -138,15 +165,25 @@ fn a_gap_in_the_designs_own_part_is_caught() {
 #[test]
 fn each_gap_is_caught() {
     let rows = super::row::parse("[a-row] 9112 1\nSays.\n> x\n= 200\n", false);
-    let judge = |shown: &str| judge(&format!("| 9112 1 | words | {shown} |\n"), &rows, "fn a_test() {");
-    assert!(judge("`a-row`").is_empty());
-    assert!(judge("`a-row`, `a_test`").is_empty());
+    let source =
+        "#[test]\n// P1\nfn a_test() {\n}\n\nfn no_test() {\n#[tokio::test(x)]\nasync fn another() {";
+    let tests = tests(source);
+    assert_eq!(tests, BTreeSet::from(["a_test", "another"]));
+    let judge = |shown: &str| judge(&format!("| 9112 1 | words | {shown} |\n"), &rows, &tests);
+    for shown in
+        ["`a-row`", "`a-row`, `a_test`", "deviates: why, as `a-row` shows", "not applicable: `a-row`"]
+    {
+        assert_eq!(judge(shown), [""; 0], "{shown}");
+    }
     for (shown, n_problems) in [
-        ("", 2),
+        ("", 3),
         ("`b-row`, `a-row`", 1),
         ("`no_test`, `a-row`", 1),
-        ("not applicable: ", 2),
-        ("open: why", 1),
+        ("not applicable: ", 3),
+        ("not applicable: why", 1),
+        ("deviates: why", 2),
+        ("open: why", 3),
+        ("open: why, as `a-row` shows", 1),
     ] {
         assert_eq!(judge(shown).len(), n_problems, "{shown}");
     }

@@ -55,6 +55,17 @@ async fn te_is_said_for_the_next_hop_whatever_the_client_says_of_its_own() {
 }
 
 #[tokio::test]
+async fn cookies_in_crumbs_are_one_field_towards_a_backend_of_http2() {
+    let fleet = GrpcFleet::start("").await;
+    let mut client = fleet.client().await;
+    let head = with(request(Method::POST, "/Unary", "acme"), "content-type", "application/grpc");
+    let head = ["a=1", "b=2", "c=3"].into_iter().fold(head, |head, crumb| with(head, "cookie", crumb));
+    assert_eq!(end(&unary(&mut client, head, "a").await, "grpc-status"), Some("0"));
+    let seen = &fleet.backends[0].seen()[0];
+    assert_eq!(seen.headers.get_all("cookie").iter().collect::<Vec<_>>(), ["a=1; b=2; c=3"]);
+}
+
+#[tokio::test]
 async fn each_kind_of_streaming_works() {
     let fleet = GrpcFleet::start("").await;
     let mut client = fleet.client().await;

@@ -134,12 +134,15 @@ impl Passed {
         }
     }
 
-    /// What was called failed.
-    pub(crate) fn failed(self) {
-        for (pass, of) in self.0.into_iter().flatten() {
-            if pass.failed() {
-                tracing::warn!(%of, "breaker has opened");
-            }
+    /// What was called failed: the dependency, if one is known, unless there was `no_connection` to the backend at all. Of
+    /// the other nothing is known then.
+    pub(crate) fn failed(self, no_connection: bool) {
+        let [dependency, backend] = self.0;
+        let blamed = if no_connection { backend } else { dependency.or(backend) };
+        if let Some((pass, of)) = blamed
+            && pass.failed()
+        {
+            tracing::warn!(%of, "breaker has opened");
         }
     }
 }
@@ -178,7 +181,7 @@ mod tests {
     async fn a_dependency_that_fails_is_left_alone_and_nothing_else() {
         let breakers = Breakers::new(&rules("breaker: {},", "breaker: { failures: 2 }"), None);
         for _ in 0..2 {
-            breakers.pass(DB).unwrap().unwrap().failed();
+            breakers.pass(DB).unwrap().unwrap().failed(false);
         }
         let tripped = breakers.pass(DB).unwrap_err();
         assert_eq!((&*tripped.of, tripped.reason), ("dependency db", CellReason::Class));
@@ -189,9 +192,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_backend_that_fails_is_left_alone_by_everybody_and_another_cell_may_serve() {
-        let breakers = Breakers::new(&rules("breaker: {},", ""), None);
-        for dependency in [DB, MAIL, None, DB, MAIL] {
-            breakers.pass(dependency).unwrap().unwrap().failed();
+        let breakers = Breakers::new(&rules("breaker: {},", "breaker: {}"), None);
+        // What DB does is not the backend's; a connection that there is not is.
+        for (dependency, no_connection) in
+            [(DB, false), (DB, true), (MAIL, false), (None, false), (DB, true), (MAIL, true)]
+        {
+            breakers.pass(dependency).unwrap().unwrap().failed(no_connection);
         }
         let tripped = breakers.pass(MAIL).unwrap_err();
         assert_eq!((&*tripped.of, tripped.reason), ("backend", CellReason::Cell));
@@ -200,7 +206,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reload_leaves_alone_what_it_does_not_change() {
         let breakers = Breakers::new(&rules("breaker: {},", "breaker: { failures: 1 }"), None);
-        breakers.pass(DB).unwrap().unwrap().failed();
+        breakers.pass(DB).unwrap().unwrap().failed(false);
         let again = Breakers::new(&rules("", "breaker: { failures: 1 }"), Some(&breakers));
         assert!(again.pass(DB).is_err());
         let anew = Breakers::new(&rules("", "breaker: { failures: 2 }"), Some(&again));

@@ -30,7 +30,9 @@ struct Ceiling {
     at: usize,
     in_flight: AtomicU32,
     policy: AdaptivePolicy,
-    limit: Mutex<AdaptiveLimit>,
+    /// Nothing once other rules hold: who was admitted by these ones says nothing of those. Whoever moves the compartment's
+    /// ceiling does so under this lock, so that the last word is the newest.
+    limit: Mutex<Option<AdaptiveLimit>>,
 }
 
 /// A request that has its place.
@@ -65,14 +67,23 @@ impl Following {
             let name = class.name.as_str();
             let begin = || {
                 // Who knows nothing yet begins in the middle.
-                let limit = Mutex::new(AdaptiveLimit::new(policy, class.floor.midpoint(class.ceiling)));
+                let limit = AdaptiveLimit::new(policy, class.floor.midpoint(class.ceiling));
+                let limit = Mutex::new(Some(limit));
                 Arc::new(Ceiling { name: name.into(), at, in_flight: AtomicU32::new(0), policy, limit })
             };
             Some(known(name, at, policy).unwrap_or_else(begin))
         };
         let following = Self { classes: classes.iter().zip(at).map(ceiling).collect(), compartments };
-        for ceiling in following.classes.iter().flatten() {
-            following.compartments.set_ceiling(ceiling.at, ceiling.limit.lock().limit());
+        for old in before.into_iter().flat_map(|before| before.classes.iter().flatten()) {
+            if !following.classes.iter().flatten().any(|new| Arc::ptr_eq(new, old)) {
+                *old.limit.lock() = None;
+            }
+        }
+        for (ceiling, &at) in following.classes.iter().zip(at) {
+            match ceiling {
+                Some(ceiling) => ceiling.apply(ceiling.limit.lock().as_ref(), &following.compartments),
+                None => following.compartments.free_ceiling(at),
+            }
         }
         following
     }
@@ -80,22 +91,19 @@ impl Following {
     /// A request of `class` has its place; nothing where nobody wants to know how long it takes.
     pub(crate) fn begin(&self, class: ClassIndex) -> Option<Timed> {
         let ceiling = Arc::clone(self.classes.get(class.get())?.as_ref()?);
+        ceiling.change(&self.compartments, |limit, now| limit.give_up_probe(now));
         let in_flight = ceiling.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
         Some(Timed { ceiling, began: Instant::now(), in_flight })
     }
 
-    /// Its backend has answered. Who refused, gave up or streams says nothing: of those this is not told.
+    /// Its backend has answered, or let the whole time pass. Who refused, gave up or streams says nothing: of those this is not
+    /// told.
     pub(crate) fn answered(&self, timed: &Timed) {
-        let now = Instant::now();
-        let limit = {
-            let mut limit = timed.ceiling.limit.lock();
-            let before = limit.limit();
+        timed.ceiling.change(&self.compartments, |limit, now| {
+            let before = (limit.limit(), limit.steady());
             limit.sample(now - timed.began, timed.in_flight, now);
-            (limit.limit() != before).then(|| limit.limit())
-        };
-        if let Some(limit) = limit {
-            self.compartments.set_ceiling(timed.ceiling.at, limit);
-        }
+            (limit.limit(), limit.steady()) != before
+        });
     }
 
     /// Writes what explains each ceiling.
@@ -123,7 +131,7 @@ impl Following {
         for (name, help, value) in gauges {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for ceiling in self.classes.iter().flatten() {
-                let state = ceiling.limit.lock().state();
+                let Some(state) = ceiling.limit.lock().as_ref().map(AdaptiveLimit::state) else { continue };
                 ConstGauge::new(value(&state)).encode(family.encode_family(&[("class", &*ceiling.name)])?)?;
             }
         }
@@ -131,8 +139,79 @@ impl Following {
     }
 }
 
+impl Ceiling {
+    /// Changes the limit, and moves the compartment's ceiling where `change` says that it has to.
+    fn change(&self, compartments: &Compartments, change: impl FnOnce(&mut AdaptiveLimit, Instant) -> bool) {
+        let mut limit = self.limit.lock();
+        if limit.as_mut().is_some_and(|limit| change(limit, Instant::now())) {
+            self.apply(limit.as_ref(), compartments);
+        }
+    }
+
+    /// A probe is short and no reason to call a tenant greedy: its share is of what holds otherwise.
+    fn apply(&self, limit: Option<&AdaptiveLimit>, compartments: &Compartments) {
+        if let Some(limit) = limit {
+            compartments.move_ceiling(self.at, limit.limit(), limit.steady());
+        }
+    }
+}
+
 impl Drop for Timed {
     fn drop(&mut self) {
         self.ceiling.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use cofferdam_fleet::Fleet;
+
+    use super::*;
+    use crate::rules::layout;
+
+    fn fleet(class: &str) -> Fleet {
+        let text = format!(
+            "fleet: f\ncells: [{{ id: a, url: 'http://a:1' }}, {{ id: b, url: 'http://b:1' }}]\n\
+             cell: {{ max_in_flight: 100, classes: {{ default: {{ ceiling: 40, {class} }} }} }}\n"
+        );
+        Fleet::parse(&text, Path::new(".")).unwrap().fleet
+    }
+
+    fn ceiling(compartments: &Compartments) -> u32 {
+        compartments.snapshot().classes[0].ceiling
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reload_keeps_a_ceiling_where_it_is_and_who_came_before_moves_none_of_other_rules() {
+        let before = fleet("adaptive: {}");
+        let compartments = Compartments::new(layout(&before).unwrap());
+        let following = |fleet: &Fleet, before: Option<&Following>| {
+            compartments.change(layout(fleet).unwrap());
+            assert!(
+                before.is_none() || ceiling(&compartments) < 40,
+                "nobody is let in by the file's ceiling"
+            );
+            Following::new(&fleet.cell.classes, &compartments.indices().classes, compartments.clone(), before)
+        };
+        let first = following(&before, None);
+        assert_eq!(
+            ceiling(&compartments),
+            5,
+            "a quarter of the middle, until the latency without load is known"
+        );
+        // The same rules go on with what they know.
+        let second = following(&fleet("adaptive: {}, queue: 3"), Some(&first));
+        assert_eq!(ceiling(&compartments), 5);
+        let third = following(&fleet("queue: 3"), Some(&second));
+        assert_eq!(ceiling(&compartments), 40);
+        for _ in 0..100 {
+            let timed = second.begin(ClassIndex(0)).unwrap();
+            tokio::time::advance(Duration::from_millis(30)).await;
+            second.answered(&timed);
+        }
+        assert_eq!((ceiling(&compartments), third.begin(ClassIndex(0)).is_none()), (40, true));
     }
 }

@@ -37,7 +37,7 @@ use crate::answer::{self, AnswerBody, Release};
 use crate::classify::{Classified, Classifier};
 use crate::drills::{Comer, Drills};
 use crate::following::Timed;
-use crate::forward::{self, Ask, Relay};
+use crate::forward::{self, Ask, Fault, Relay};
 use crate::last_good::LastGood;
 use crate::metrics::{Metrics, Outcome, Record};
 use crate::rejection::{self, Rejection};
@@ -242,20 +242,27 @@ impl Journey {
         };
         let ask = Ask { head, body: &body, call, http2, deadline: is.deadline };
         let answered = self.ask(&rules, &is, ask).await;
+        let soon = began.elapsed() < route.timeout / 2;
         if let Some(passed) = passed {
             match &answered {
-                Ok(answer) if !answer.status().is_server_error() => passed.succeeded(),
-                Ok(_) => passed.failed(),
-                Err(rejection) if rejection.blames_backend(began.elapsed() < route.timeout / 2) => {
-                    passed.failed();
+                Ok(answer) if has_failed(answer) => passed.failed(false),
+                Ok(_) => passed.succeeded(),
+                Err(rejection) if rejection.blames_backend(soon) => {
+                    passed.failed(rejection.is_no_connection())
                 }
                 Err(_) => drop(passed),
             }
         }
-        let mut answer = answered?;
-        if let Some(timed) = timed.as_ref().filter(|_| !call.is_grpc() && is_sample(&answer)) {
-            rules.following.answered(timed);
+        if let Some(timed) = &timed {
+            let is_sample = match &answered {
+                Ok(answer) => !call.is_grpc() && is_sample(answer),
+                Err(rejection) => !soon && matches!(rejection, Rejection::Fault(Fault::Deadline)),
+            };
+            if is_sample {
+                rules.following.answered(timed);
+            }
         }
+        let mut answer = answered?;
         forward::clean(answer.status(), answer.headers_mut(), forward::stays(trusted));
         Ok((answer, Stay { place, timed }))
     }
@@ -275,13 +282,19 @@ impl Journey {
     }
 }
 
-/// Whether the time until an answer's head tells how busy the backend is: a refusal of its own and a stream do not.
+/// Whether an answer is a failure of what was called. A call of gRPC says so in its head where it has no more to say.
+fn has_failed(answer: &Response<UpstreamBody>) -> bool {
+    let code = answer.headers().get("grpc-status").map(|code| code.as_bytes());
+    answer.status().is_server_error() || matches!(code, Some(b"2" | b"4" | b"13" | b"14" | b"15"))
+}
+
+/// Whether the time until an answer's head tells how busy the backend is: a refusal of its own, an error, which may be quick,
+/// and a stream do not.
 fn is_sample(answer: &Response<UpstreamBody>) -> bool {
-    let is_refusal =
-        matches!(answer.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+    let is_error = answer.status().is_server_error() || answer.status() == StatusCode::TOO_MANY_REQUESTS;
     let is_events =
         answer.headers().get(CONTENT_TYPE).is_some_and(|it| it.as_bytes().starts_with(b"text/event-stream"));
-    !is_refusal && !is_events && !tunnel::is_switch(answer)
+    !is_error && !is_events && !tunnel::is_switch(answer)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use cofferdam_model::TenantId;
 use http::header::{
-    AGE, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, COOKIE, RANGE,
+    AGE, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, COOKIE, HOST, RANGE,
     SET_COOKIE, VARY,
 };
 use http::request::Parts;
@@ -26,6 +26,10 @@ const USUAL: usize = 4096;
 /// Fields that say what a body is. Nothing else of an answer is kept.
 const KEPT: [HeaderName; 3] = [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE];
 
+/// What an answer says that is not to be shown to others, or not when it is old (RFC 9111 sections 4.2.4 and 5.2.2).
+const FORBIDDING: [&str; 6] =
+    ["no-store", "private", "no-cache", "must-revalidate", "proxy-revalidate", "s-maxage"];
+
 /// The answers of one agent. When they are too many, those go that were asked for least and longest ago.
 pub(crate) struct LastGood(Cache<Key, Arc<Kept>, Sizes>);
 
@@ -33,6 +37,7 @@ pub(crate) struct LastGood(Cache<Key, Arc<Kept>, Sizes>);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     tenant: TenantId,
+    host: Option<HeaderValue>,
     target: Box<str>,
 }
 
@@ -67,9 +72,12 @@ impl Key {
     /// The key of a request; nothing where its answer may be its user's alone, or a part.
     pub(crate) fn of(tenant: &TenantId, head: &Parts) -> Option<Self> {
         let fields = &head.headers;
-        let is_own = [AUTHORIZATION, COOKIE, RANGE].iter().any(|name| fields.contains_key(name));
-        (head.method == Method::GET && !is_own).then(|| Self {
+        let is_own = [AUTHORIZATION, COOKIE, RANGE].iter().any(|name| fields.contains_key(name))
+            || says(fields, &["no-store"]);
+        let reads = matches!(head.method, Method::GET | Method::HEAD);
+        (reads && !is_own).then(|| Self {
             tenant: *tenant,
+            host: fields.get(HOST).cloned(),
             target: head.uri.path_and_query().map_or("/", |it| it.as_str()).into(),
         })
     }
@@ -88,12 +96,7 @@ impl LastGood {
         if answer.status() != StatusCode::OK || fields.contains_key(SET_COOKIE) || fields.contains_key(VARY) {
             return None;
         }
-        let forbids = |value: &HeaderValue| {
-            let text = value.as_bytes().to_ascii_lowercase();
-            let directives = text.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-            directives.into_iter().any(|it| it.starts_with(b"no-store") || it.starts_with(b"private"))
-        };
-        if fields.get_all(CACHE_CONTROL).iter().any(forbids) {
+        if says(fields, &FORBIDDING) {
             return None;
         }
         let kept = KEPT.into_iter().filter_map(|name| Some((name.clone(), fields.get(name)?.clone())));
@@ -112,6 +115,16 @@ impl LastGood {
         response.headers_mut().insert(AGE, age.as_secs().into());
         Some(response)
     }
+}
+
+/// Whether Cache-Control has one of these directives.
+fn says(fields: &HeaderMap, directives: &[&str]) -> bool {
+    let is_one = |directive: &[u8]| {
+        let name = directive.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii();
+        directives.iter().any(|wanted| name.eq_ignore_ascii_case(wanted.as_bytes()))
+    };
+    let mut values = fields.get_all(CACHE_CONTROL).iter();
+    values.any(|value| value.as_bytes().split(|byte| *byte == b',').any(is_one))
 }
 
 impl Keeping {
@@ -187,11 +200,16 @@ mod tests {
             assert_eq!(key(Request::get("/x").header(own, "x")), None);
         }
         assert_eq!(key(Request::post("/x")), None);
+        assert_eq!(key(Request::get("/x").header("cache-control", "max-age=0, No-Store")), None);
+        assert_ne!(key(Request::get("/x").header("host", "a")), key(Request::get("/x").header("host", "b")));
+        assert_eq!(key(Request::head("/x")), key(Request::get("/x")));
         for (name, value) in [
             ("set-cookie", "a=b"),
             ("vary", "x"),
             ("cache-control", "max-age=9, Private"),
             ("cache-control", "no-store"),
+            ("cache-control", "Must-Revalidate"),
+            ("cache-control", "s-maxage=60"),
         ] {
             assert!(!keep(&cache, "/x", Response::builder().header(name, value), b"x"), "{name}: {value}");
         }

@@ -78,12 +78,17 @@ impl Rejection {
     /// nor does a deadline that was over `soon`, in less than half of the time that the route has.
     pub(crate) fn blames_backend(&self, soon: bool) -> bool {
         match self {
-            Self::Drill(Struck::Status(_)) => true,
+            Self::Drill(Struck::Status(status)) => status.is_server_error(),
             Self::Drill(Struck::Deadline) | Self::Fault(Fault::Deadline) => !soon,
             Self::Fault(Fault::NoConnection(fault)) => !matches!(fault, ConnectFault::Full(_)),
             Self::Fault(Fault::Unread | Fault::Lost(_) | Fault::Malformed(_)) => true,
             _ => false,
         }
+    }
+
+    /// Whether there was no connection to the backend: whatever a request needs of others, that is the backend's own.
+    pub(crate) fn is_no_connection(&self) -> bool {
+        matches!(self, Self::Fault(Fault::NoConnection(_) | Fault::Unread))
     }
 
     /// What the client is told.

@@ -25,6 +25,8 @@ pub(crate) struct StandIn {
     route: RouteIndex,
     /// Where a last good answer may be.
     key: Option<Key>,
+    /// Whether its answer may stand in for a later one.
+    is_get: bool,
     /// Whether a router hears the refusal first, which may turn to another cell.
     may_move: bool,
 }
@@ -43,13 +45,13 @@ impl StandIn {
             return None;
         }
         let key = fallback.last_good.and_then(|_| Key::of(&is.tenant, head));
-        let may_move = from_router && is.attempt == 1;
-        Some(Box::new(Self { rules: Arc::clone(rules), route: is.route, key, may_move }))
+        let (is_get, may_move) = (head.method == Method::GET, from_router && is.attempt == 1);
+        Some(Box::new(Self { rules: Arc::clone(rules), route: is.route, key, is_get, may_move }))
     }
 
     /// Begins to keep the backend's answer, if it may stand in for a later one.
     pub(crate) fn keep<B>(self, kept: &Arc<LastGood>, answer: &Response<B>) -> Option<Keeping> {
-        kept.keep(self.key?, answer)
+        kept.keep(self.key.filter(|_| self.is_get)?, answer)
     }
 
     /// What is answered instead of `rejection`, if anything is.
@@ -59,7 +61,8 @@ impl StandIn {
             Rejection::Tripped(tripped) => tripped.reason,
             _ => return None,
         };
-        if reason == CellReason::Cell && self.may_move {
+        // What a tenant did itself it is told.
+        if reason == CellReason::Tenant || (reason == CellReason::Cell && self.may_move) {
             return None;
         }
         let Fallback { last_good, answer } = self.rules.route(self.route).fallback.as_ref()?;

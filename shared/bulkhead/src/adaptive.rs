@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+/// A probe that has lasted for so many steps has nobody to measure.
+const PROBE_STEPS: u32 = 20;
+
 /// Bounds and pace of a limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AdaptivePolicy {
@@ -56,6 +59,7 @@ pub struct AdaptiveLimit {
     unloaded_s: Option<f64>,
     /// Measures what is in `step` without load until it is over.
     is_probing: bool,
+    /// When the probe that runs or the one before it began.
     probed: Instant,
     step: Step,
     gradient: f64,
@@ -119,9 +123,27 @@ impl AdaptiveLimit {
         limit as u32
     }
 
-    /// An answer took `latency`, with so many in flight when it began, itself among them. Only what the backend did is a
-    /// sample: neither refusals nor what was taken back, nor streams, whose length is their own affair, nor probes.
+    /// How many may be in flight where no probe runs.
+    pub fn steady(&self) -> u32 {
+        self.limit as u32
+    }
+
+    /// Ends a probe for which nobody came whose latency could be measured; `true` where it did. Ask from time to time.
+    pub fn give_up_probe(&mut self, now: Instant) -> bool {
+        let is_late = now.saturating_duration_since(self.probed) >= PROBE_STEPS * self.policy.step;
+        let gives_up = self.is_probing && is_late;
+        self.is_probing &= !gives_up;
+        gives_up
+    }
+
+    /// An answer took `latency` until `now`, with so many in flight when it began, itself among them. Only what the backend did
+    /// is a sample: neither refusals nor what was taken back, nor quick errors, nor streams, whose length is their own affair.
+    /// While the latency without load is measured, who came before that or among too many says nothing of it.
     pub fn sample(&mut self, latency: Duration, in_flight: u32, now: Instant) {
+        let came_before = now.saturating_duration_since(self.probed) < latency;
+        if self.is_probing && (came_before || in_flight > self.limit()) {
+            return;
+        }
         let began = *self.step.began.get_or_insert(now);
         self.step.latencies.push(latency.as_secs_f64());
         self.step.most_in_flight = self.step.most_in_flight.max(in_flight);
@@ -150,7 +172,7 @@ impl AdaptiveLimit {
         if self.is_probing {
             // The first is taken whole; later ones half, so that one odd probe does not decide.
             let unloaded_s = self.unloaded_s.map_or(latency_s, |before| (before + latency_s) / 2.0);
-            (self.unloaded_s, self.is_probing, self.probed) = (Some(unloaded_s), false, now);
+            (self.unloaded_s, self.is_probing) = (Some(unloaded_s), false);
             return;
         }
         let unloaded_s = self.unloaded_s.unwrap_or(latency_s);
@@ -161,10 +183,10 @@ impl AdaptiveLimit {
         let target = if is_used { target } else { target.min(self.limit) };
         let floor = f64::from(self.policy.floor.min(self.policy.ceiling));
         self.limit = (0.8 * self.limit + 0.2 * target).clamp(floor, self.policy.ceiling.into());
-        // Faster than ever says that the old measure is too high.
-        self.unloaded_s = Some(unloaded_s.min(latency_s));
+        // Faster than ever says that the old measure is too high; little by little, since it may be an odd moment.
+        self.unloaded_s = Some(unloaded_s + 0.1 * (latency_s - unloaded_s).min(0.0));
         if now.saturating_duration_since(self.probed) >= self.policy.probe_every {
-            self.is_probing = true;
+            (self.is_probing, self.probed) = (true, now);
         }
     }
 }
@@ -238,6 +260,36 @@ mod tests {
         now += Duration::from_secs(30);
         drive(&mut limit, &mut now, 2, 500, 1);
         assert_eq!((limit.limit(), limit.state().is_probing), (2, true));
+    }
+
+    #[test]
+    fn a_probe_measures_only_who_came_after_it_began_and_ends_where_nobody_comes() {
+        let start = Instant::now();
+        let ms = |ms| start + Duration::from_millis(ms);
+        let mut limit = AdaptiveLimit::new(POLICY, 40);
+        limit.probed = start;
+        // Sent before, and among more than a probe lets in.
+        for _ in 0..40 {
+            limit.sample(Duration::from_millis(300), 5, ms(200));
+            limit.sample(Duration::from_millis(50), 30, ms(200));
+        }
+        assert!(limit.state().is_probing);
+        assert!(!limit.give_up_probe(ms(1_999)) && limit.give_up_probe(ms(2_000)));
+        assert_eq!((limit.limit(), limit.state().unloaded), (40, Duration::ZERO));
+    }
+
+    #[test]
+    fn a_moment_of_quick_answers_does_not_make_the_usual_ones_slow() {
+        let mut now = Instant::now();
+        let mut limit = AdaptiveLimit::new(POLICY, 40);
+        drive(&mut limit, &mut now, 40, 30, 5);
+        for _ in 0..21 {
+            limit.sample(Duration::from_micros(100), 30, now);
+        }
+        now += Duration::from_millis(110);
+        limit.sample(Duration::from_micros(100), 30, now);
+        drive(&mut limit, &mut now, 40, 30, 20);
+        assert!(limit.limit() >= 40, "{}", limit.limit());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use cofferdam_model::TenantId;
 use tokio::time::Instant;
 
 use crate::claim::Claim;
-use crate::core::{Entered, Woken};
+use crate::core::{Entered, Moved, Woken};
 use crate::indices::Indices;
 use crate::layout::Layout;
 use crate::place::{Place, Shared};
@@ -86,11 +86,21 @@ impl Compartments {
         indices
     }
 
-    /// Lets a class hold so many places from now on, at least its floor and one: who holds more keeps them, and nobody is
-    /// admitted until there are fewer. The next [`change`](Self::change) sets what its layout says.
-    pub fn set_ceiling(&self, class: usize, ceiling: u32) {
+    /// Lets a class hold no more than so many places from now on, at least one, whatever its floor and its layout's ceiling:
+    /// who holds more keeps them, and nobody is admitted until there are fewer. A tenant's share is of `shared` places. It
+    /// holds through every [`change`](Self::change), until the ceiling is [freed](Self::free_ceiling).
+    pub fn move_ceiling(&self, class: usize, ceiling: u32, shared: u32) {
+        self.move_to(class, Some(Moved { ceiling, shared }));
+    }
+
+    /// Lets a class hold what its layout says again.
+    pub fn free_ceiling(&self, class: usize) {
+        self.move_to(class, None);
+    }
+
+    fn move_to(&self, class: usize, to: Option<Moved>) {
         let mut woken = Woken::default();
-        self.shared.lock().core.set_ceiling(class, ceiling, Instant::now(), &mut woken);
+        self.shared.lock().core.move_ceiling(class, to, Instant::now(), &mut woken);
         woken.wake();
     }
 

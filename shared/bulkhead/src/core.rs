@@ -54,6 +54,9 @@ pub(crate) struct Class {
     pub(crate) name: ClassName,
     pub(crate) floor: u32,
     pub(crate) ceiling: u32,
+    /// What the layout says, and what that was moved to since.
+    ceiling_of_layout: u32,
+    moved: Option<Moved>,
     pub(crate) queue: u32,
     pub(crate) max_wait: Duration,
     pub(crate) priority: u8,
@@ -76,6 +79,14 @@ pub(crate) struct Class {
     pub(crate) peak_used: u32,
     /// The change that took it out of the layout.
     retired: Option<u64>,
+}
+
+/// Where a ceiling was moved to below its layout's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moved {
+    pub(crate) ceiling: u32,
+    /// What a tenant's share is reckoned of.
+    pub(crate) shared: u32,
 }
 
 /// A place at all levels. Whoever has it calls [`Core::release`] with it once.
@@ -311,6 +322,8 @@ impl Class {
             name: layout.name.clone(),
             floor: 0,
             ceiling: 0,
+            ceiling_of_layout: 0,
+            moved: None,
             queue: 0,
             max_wait: Duration::ZERO,
             priority: 0,

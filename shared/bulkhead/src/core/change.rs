@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tokio::time::Instant;
 
-use super::{Class, Core, Woken};
+use super::{Class, Core, Moved, Woken};
 use crate::caps::Cap;
 use crate::indices::Indices;
 use crate::layout::{ClassLayout, Layout, TenantShare};
@@ -27,11 +27,12 @@ impl Core {
         self.hand_on(now, woken);
     }
 
-    /// Lets a class hold so many places from now on, at least its floor and one. A changed layout sets it anew.
-    pub(crate) fn set_ceiling(&mut self, index: usize, ceiling: u32, now: Instant, woken: &mut Woken) {
+    /// Lets a class hold so many places of its layout's ceiling from now on, at least one, whatever layouts follow; `None` is
+    /// all of them.
+    pub(crate) fn move_ceiling(&mut self, index: usize, to: Option<Moved>, now: Instant, woken: &mut Woken) {
         let class = &mut self.classes[index];
-        class.ceiling = ceiling.max(class.floor).max(1).min(self.max);
-        class.tenant_places = class.share.of(class.ceiling);
+        class.moved = to;
+        class.settle_ceiling(self.max);
         self.activate_all();
         self.hand_on(now, woken);
     }
@@ -72,7 +73,7 @@ impl Core {
     fn retire_classes(&mut self, live: &[usize]) {
         let changes = self.changes;
         for (index, class) in self.classes.iter_mut().enumerate() {
-            class.ceiling = class.ceiling.min(self.max);
+            class.settle_ceiling(self.max);
             if !live.contains(&index) {
                 class.floor = 0;
                 class.retired.get_or_insert(changes);
@@ -117,14 +118,22 @@ impl Class {
     /// Takes on what a layout says.
     pub(super) fn change(&mut self, layout: &ClassLayout, share: TenantShare) {
         self.floor = layout.floor;
-        self.ceiling = layout.ceiling;
+        self.ceiling_of_layout = layout.ceiling;
         self.queue = layout.queue;
         self.max_wait = layout.max_wait;
         self.priority = layout.priority;
         self.share = share;
-        self.tenant_places = share.of(layout.ceiling);
         self.tenant_queue = share.of(layout.queue);
         self.retired = None;
+        self.settle_ceiling(u32::MAX);
+    }
+
+    /// What it may hold, and what one tenant may of that, by its layout and what it was moved to since.
+    fn settle_ceiling(&mut self, cell: u32) {
+        let most = self.ceiling_of_layout.min(cell);
+        let moved = self.moved.unwrap_or(Moved { ceiling: most, shared: most });
+        self.ceiling = moved.ceiling.clamp(1, most.max(1));
+        self.tenant_places = self.share.of(moved.shared.clamp(1, most.max(1)));
     }
 
     /// Whether the index can be used for another class: nothing is counted here, and a whole change has passed since

@@ -82,12 +82,12 @@ async fn a_share_that_is_raised_lets_a_tenant_in_that_waited_for_it() {
 async fn a_ceiling_that_moves_takes_a_tenants_share_of_it_along() {
     let cell = quartered(40, vec![queued(class("a", 0, 40), 40, ms(1000))]);
     let acme = tenant("acme");
-    cell.set_ceiling(0, 8);
+    cell.move_ceiling(0, 8, 8);
     let _held: Vec<_> = (0..2).map(|_| cell.try_acquire(0, &acme).unwrap()).collect();
     assert_eq!(reason(cell.try_acquire(0, &acme)), Some(CellReason::Tenant), "a quarter of 8");
     let mut wait = Box::pin(cell.acquire(0, &acme, None));
     assert!(poll!(&mut wait).is_pending());
-    cell.set_ceiling(0, 12);
+    cell.move_ceiling(0, 12, 12);
     assert!(wait.await.is_ok(), "a quarter of 12");
 }
 

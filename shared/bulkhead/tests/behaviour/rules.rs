@@ -147,7 +147,7 @@ async fn a_ceiling_that_is_set_lower_drains_and_one_that_is_set_higher_lets_wait
     // P22
     let cell = cell(100, vec![queued(class("a", 2, 100), 10, ms(500))]);
     let mut places: Vec<_> = (0..60).map(|_| cell.try_acquire(0, &tenant("acme")).unwrap()).collect();
-    cell.set_ceiling(0, 10);
+    cell.move_ceiling(0, 10, 10);
     assert_eq!((cell.snapshot().classes[0].used, cell.snapshot().classes[0].ceiling), (60, 10));
     places.truncate(10);
     assert!(cell.try_acquire(0, &tenant("acme")).is_err(), "ten are as many as may be");
@@ -156,8 +156,13 @@ async fn a_ceiling_that_is_set_lower_drains_and_one_that_is_set_higher_lets_wait
         tokio::spawn(async move { cell.acquire(0, &tenant("acme"), None).await })
     };
     tokio::task::yield_now().await;
-    cell.set_ceiling(0, 11);
+    cell.move_ceiling(0, 11, 11);
     assert!(waiting.await.unwrap().is_ok());
-    cell.set_ceiling(0, 0);
-    assert_eq!(cell.snapshot().classes[0].ceiling, 2, "its floor is its own");
+    cell.move_ceiling(0, 0, 0);
+    assert_eq!(cell.snapshot().classes[0].ceiling, 1, "one at least");
+    cell.move_ceiling(0, 200, 200);
+    assert_eq!(cell.snapshot().classes[0].ceiling, 100, "no more than its layout says");
+    cell.move_ceiling(0, 20, 20);
+    cell.free_ceiling(0);
+    assert_eq!(cell.snapshot().classes[0].ceiling, 100);
 }

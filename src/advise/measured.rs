@@ -104,7 +104,9 @@ impl Counted {
 
     /// The same as numbers of places, requests and times.
     pub(super) fn cell(&self) -> anyhow::Result<CellUse> {
-        let classes = self.classes.iter().map(|(name, class)| class.class(name));
+        // A class that the file has no more is counted for ever, and has no places.
+        let classes = self.classes.iter().filter(|(_, class)| class.ceiling >= 1.0);
+        let classes = classes.map(|(name, class)| class.class(name));
         Ok(CellUse {
             max_in_flight: self.places as u32,
             observed: seconds(self.uptime_s),
@@ -194,6 +196,8 @@ mod tests {
                  cofferdam_agent_requests_total{{class=\"a\",outcome=\"served\"}} {served}\n\
                  cofferdam_agent_requests_total{{class=\"a\",outcome=\"refused\"}} 5\n\
                  cofferdam_agent_busiest_second{{class=\"a\"}} 9\n\
+                 cofferdam_agent_places_limit{{class=\"a\"}} 5\n\
+                 cofferdam_agent_requests_total{{class=\"gone\",outcome=\"served\"}} 70\n\
                  cofferdam_agent_hold_seconds_sum{{class=\"a\"}} {holds}\n\
                  cofferdam_agent_hold_seconds_count{{class=\"a\"}} {holds}\n\
                  cofferdam_agent_hold_seconds_bucket{{class=\"a\",le=\"2.0\"}} {holds}\n\
@@ -202,6 +206,7 @@ mod tests {
         };
         let read = |text: String| Counted::read(&text).unwrap();
         let cell = read(text(70, 120, 100)).since(&read(text(10, 20, 40))).unwrap().cell().unwrap();
+        assert_eq!(cell.classes.len(), 1, "a class that is in the file no more is no class");
         let class = &cell.classes[0];
         assert_eq!((cell.observed, class.arrivals, class.holds), (Duration::from_secs(60), 100, 60));
         assert_eq!((class.mean_hold, class.p99_hold), (Duration::from_secs(1), Duration::from_millis(1980)));

@@ -11,8 +11,9 @@ use crate::support::processes::{Process, free_port, ready, run};
 use crate::support::raw::{Client, ask, get};
 use crate::support::scripted::Scripted;
 
-const CELL: &str = "routes: [{ match: { path: /reports }, class: reports, timeout: 20s }]\n\
-                    cell: { max_in_flight: 12, tenant_share: 1,\n\
+const CELL: &str = "routes: [{ match: { path: /reports }, class: reports, timeout: 20s },\n\
+                    { match: { path: /pay }, dependency: bank }]\n\
+                    cell: { max_in_flight: 12, tenant_share: 1, dependencies: { bank: { max_in_flight: 3 } },\n\
                     classes: { reports: { floor: 2, ceiling: 2 }, default: { floor: 10 } } }";
 
 /// An agent in front of a backend that answers everything at once.
@@ -97,6 +98,24 @@ async fn a_hang_in_one_class_fills_its_compartment_and_is_felt_nowhere_else() {
         (cell.status("/reports").await == 200).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn latency_in_one_dependency_is_felt_by_what_needs_it_alone() {
+    // P26
+    let cell = Drilled::start(&["--allow-drills"]).await;
+    cell.begin("latency 700ms --dependency bank --for 1m").await;
+    let began = std::time::Instant::now();
+    let mut late = Client::connect(cell.data).await;
+    late.send(request("/pay")).await;
+    for _ in 0..20 {
+        assert_eq!(cell.status("/").await, 200);
+        assert_eq!(cell.status("/reports").await, 200);
+    }
+    let of_the_others = began.elapsed();
+    assert_eq!(late.answer().await.status(), 200);
+    assert!(began.elapsed() >= Duration::from_millis(700) && of_the_others < began.elapsed());
+    assert!(cell.begin("show").await.contains("latency of 700ms for dependency bank"));
 }
 
 #[tokio::test]

@@ -139,6 +139,17 @@ impl Grant {
         self.shadowed
     }
 
+    /// Takes over what another one holds of other levels, and what shadows let pass there.
+    pub(crate) fn absorb(&mut self, mut other: Self) {
+        self.shadowed.0 |= other.shadowed.0;
+        let len = usize::from(mem::take(&mut other.len));
+        for (hold, paid) in other.holds[..len].iter_mut().zip(other.paid) {
+            if let Some(level) = hold.take() {
+                self.hold(level, paid);
+            }
+        }
+    }
+
     /// Gives everything back that was taken so far.
     pub(crate) fn clear(&mut self) {
         self.end(Outcome::Ignored);

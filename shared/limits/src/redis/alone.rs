@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use super::measure::Measure;
 use super::piecemeal::{Piecemeal, Source};
 use super::share::Place;
-use super::subject::{Meter, Subject};
-use super::take::{Taker, each_meter};
+use super::subject::{Meter, Subject, each_meter};
+use super::take::Taker;
 use super::terms::Terms;
 use crate::embedded::Lines;
 use crate::refusal::{Refused, keep_stricter};
@@ -171,6 +171,7 @@ mod tests {
 
     use super::super::op::Session;
     use super::super::queue::queue;
+    use super::super::take::Of;
     use super::super::terms::{DEFAULT_TTL, Mode};
     use super::*;
     use crate::{Levels, ManualClock};
@@ -196,7 +197,8 @@ mod tests {
             ceiling: &ceiling,
             now_us,
             is_told: false,
-            ceiling_apart: false,
+            of: Of::All,
+            fresh: None,
         };
         let decide = |demand: &Demand<'_>| decide(taker, &Mutex::default(), demand, &mut Grant::new());
         for _ in 0..20 {

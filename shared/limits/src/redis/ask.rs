@@ -1,5 +1,5 @@
 //! What a request does that needs the store's word: it puts its want on the desk of each subject that has to be asked, waits
-//! for their answers, which come together, and takes what was granted.
+//! once for their answers, and is decided by them: what was granted is taken for it before it hears of it.
 
 use std::sync::Arc;
 
@@ -11,15 +11,13 @@ use super::core::Core;
 use super::needs::Needs;
 use super::patience::Waiting;
 use super::subject::Subject;
-use super::take::Short;
-use super::want::{Reserved, Told, Want};
+use super::terms::Mode;
+use super::want::{Told, Want};
 use crate::refusal::Refused;
 use crate::{Decision, Demand, Grant, OwnedDemand, Refusal, StoreError, Wait};
 
-/// How often a request asks again because others were faster, before it is refused for them.
-const MAX_ASKS: u32 = 8;
-
-/// Asks for `question` until it is decided; with `ceiling_apart` the ceiling is away, and this router's share of it decides.
+/// Asks for `question`, once, and decides it by what was said; with `ceiling_apart` the ceiling is away, and this router's share
+/// of it decides. What memory has of the others is taken before, so that it is there still when the answer comes.
 pub(super) async fn ask(
     core: Arc<Core>,
     tenant: Arc<Subject>,
@@ -27,92 +25,37 @@ pub(super) async fn ask(
     mut needs: Needs,
     ceiling_apart: bool,
 ) -> Result<Decision, StoreError> {
-    let demand = question.lend();
-    let (mut is_stale, mut kept) = (false, Kept::default());
-    for round in 0..MAX_ASKS {
-        let mut told = hear(&core, &tenant, &question, needs, round).await?;
-        kept.add(needs, &mut told);
-        let mut grant = Grant::new();
-        for (level, limited, _) in told.iter().flat_map(|told| &told.shadowed) {
-            grant.pass_shadow(*level, *limited);
+    let (demand, mut grant) = (question.lend(), Grant::new());
+    let beside = core.take_beside(&tenant, &demand, &mut needs, ceiling_apart, &mut grant);
+    let beside = match beside {
+        // Who asks for each request is told the strictest.
+        Err(refusal) if core.terms.mode() == Mode::Exact && needs.any() => {
+            Some((refusal.level, refusal.limited, refusal.wait))
         }
-        let taker = core.taker(&tenant, needs.any());
-        let taken = match strictest(&told) {
-            Some((level, limited, wait)) => {
-                let standing = taker.standing(&demand);
-                Err(Short::Refused(Refusal { level, limited, wait, standing }))
-            }
-            None if told.iter().any(|told| told.learning) => {
-                return Ok(by_share(&core, &tenant, &demand, grant, kept));
-            }
-            None if ceiling_apart => core.take_apart(&tenant, &demand, &mut grant, needs.any()),
-            None => taker.take(&demand, &mut grant),
-        };
-        is_stale = told.iter().any(|told| told.stale);
-        match taken {
-            Ok(()) => {
-                kept.taken();
-                return turn(&core, &tenant, &demand, grant).await;
-            }
-            Err(Short::Refused(refusal)) => return Ok(Decision::Refused(refusal)),
-            Err(Short::Ask(again)) => {
-                // What the one has granted waits while the other is asked, which else would find it gone in its turn.
-                kept.leave(again);
-                needs = again;
-            }
-        }
+        Err(refusal) => return Ok(Decision::Refused(refusal)),
+        Ok(()) => None,
+    };
+    let told = hear(&core, &tenant, &question, needs).await?;
+    if let Some((level, limited, wait)) = strictest(&told, beside) {
+        // What one has granted goes back before it is looked where the tenant stands.
+        drop((told, grant));
+        let standing = core.taker(&tenant, true).standing(&demand);
+        return Ok(Decision::Refused(Refusal { level, limited, wait, standing }));
     }
-    if is_stale {
-        // That is no word on the limits.
-        return Ok(by_share(&core, &tenant, &demand, Grant::new(), kept));
+    let is_unknown = told.iter().any(|told| told.is_unknown);
+    for Told { shadowed, grant: taken, .. } in told {
+        shadowed.iter().for_each(|(level, limited, _)| grant.pass_shadow(*level, *limited));
+        grant.absorb(taken);
     }
-    let standing = core.taker(&tenant, true).standing(&demand);
-    let (level, limited) = needs.short.unwrap_or((Level::Tenant, Limited::Concurrency));
-    Ok(Decision::Refused(Refusal { level, limited, wait: Wait::Unknown, standing }))
-}
-
-/// Decides by this router's share, since the store does not decide.
-fn by_share(
-    core: &Core,
-    tenant: &Arc<Subject>,
-    demand: &Demand<'_>,
-    mut grant: Grant,
-    kept: Kept,
-) -> Decision {
-    match core.fall_back(tenant, demand, &mut grant) {
-        Ok(()) => {
-            kept.taken();
-            Decision::Admitted(grant)
-        }
-        Err(refusal) => Decision::Refused(refusal),
+    if is_unknown {
+        grant.clear();
+        return Ok(match core.fall_back(&tenant, &demand, &mut grant) {
+            Ok(()) => Decision::Admitted(grant),
+            Err(refusal) => Decision::Refused(refusal),
+        });
     }
-}
-
-/// What was granted to this one alone, by the tenant and by the ceiling. It goes back when this is dropped.
-#[derive(Default)]
-struct Kept([Option<Box<dyn Reserved>>; 2]);
-
-impl Kept {
-    /// Keeps what was granted by those that were asked.
-    fn add(&mut self, asked: Needs, told: &mut [Told]) {
-        let places = self.0.iter_mut().zip([asked.tenant, asked.ceiling]);
-        let asked = places.filter(|(_, is_asked)| *is_asked);
-        for ((place, _), told) in asked.zip(told) {
-            *place = told.reserved.take();
-        }
-    }
-
-    /// Gives back what is asked for again, since all of it is.
-    fn leave(&mut self, again: Needs) {
-        for (place, _) in self.0.iter_mut().zip([again.tenant, again.ceiling]).filter(|(_, asks)| *asks) {
-            *place = None;
-        }
-    }
-
-    /// It was taken: there is nothing to give back.
-    fn taken(self) {
-        self.0.into_iter().flatten().for_each(Reserved::taken);
-    }
+    grant.stand_at(core.taker(&tenant, true).standing(&demand));
+    turn(&core, &tenant, &demand, grant).await
 }
 
 /// Asks whom it takes, and hears what they say. All are asked at once: waiting for one is waiting for the others.
@@ -121,14 +64,13 @@ async fn hear(
     tenant: &Arc<Subject>,
     question: &Arc<OwnedDemand>,
     needs: Needs,
-    round: u32,
 ) -> Result<Vec<Told>, StoreError> {
     let asked = [(needs.tenant, tenant), (needs.ceiling, &core.ceiling)];
     let asked = asked.into_iter().filter(|(is_asked, _)| *is_asked);
     let told = try_join_all(asked.map(|(_, subject)| {
         // Who is heard second has been waited for just as long.
         let waiting = Waiting::new(&core.terms, core.breaker(subject));
-        let hears = put(subject, question, round);
+        let hears = put(subject, question);
         async move {
             let answer = hears.await;
             waiting.ends();
@@ -177,48 +119,71 @@ async fn turn(
 }
 
 /// Puts a want on a desk, and has the syncer look at it.
-fn put(subject: &Arc<Subject>, question: &Arc<OwnedDemand>, round: u32) -> oneshot::Receiver<Told> {
+fn put(subject: &Arc<Subject>, question: &Arc<OwnedDemand>) -> oneshot::Receiver<Told> {
     let (told, hears) = oneshot::channel();
-    subject.desk.lock().wants.push(Want { question: Arc::clone(question), round, told });
+    subject.desk.lock().wants.push(Want { question: Arc::clone(question), told });
     subject.call_soon();
     hears
 }
 
 /// The strictest of what was refused; among equals the narrowest.
-fn strictest(told: &[Told]) -> Option<Refused> {
+fn strictest(told: &[Told], beside: Option<Refused>) -> Option<Refused> {
     let refused = told.iter().flat_map(|told| told.refused.iter().copied());
-    refused.max_by_key(|(level, _, wait)| (wait.strictness(), *level))
+    refused.chain(beside).max_by_key(|(level, _, wait)| (wait.strictness(), *level))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use cofferdam_model::{Alphabet, OnStoreFailure, TenantId};
+    use cofferdam_model::{Alphabet, TenantId};
 
     use super::super::keys::Fleet;
     use super::super::link::Link;
+    use super::super::needs::Short;
     use super::super::op::Session;
     use super::super::queue::{Item, Queued};
     use super::super::script::Script;
-    use super::super::terms::{Mode, Terms};
+    use super::super::store::RedisStore;
+    use super::super::terms::Terms;
     use super::*;
-    use crate::{BucketPolicy, Clock, LevelPolicy, Levels, ManualClock, RouteKey, WindowPolicy, Windows};
+    use crate::{Admission, BucketPolicy, Clock, LevelPolicy, Levels, Limits, ManualClock};
 
-    /// A store that grants everything to others: it has nothing against anybody, and there is never anything to take.
-    async fn answer(mut queued: Queued<Subject>, stale: bool) {
-        while let Some(item) = queued.next().await {
-            let Item::Subject(subject) = item else { continue };
-            tell(&subject, stale);
+    /// What the store says to everybody.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Says {
+        /// All was taken for the one who waits.
+        Yes,
+        No,
+        NothingOfTheLimits,
+        Nothing,
+    }
+
+    fn tell(subject: &Subject, says: Says) {
+        for want in std::mem::take(&mut subject.desk.lock().wants) {
+            let level = if subject.tenant.is_some() { Level::Tenant } else { Level::Fleet };
+            let refused =
+                if says == Says::No { vec![(level, Limited::Rate, Wait::Unknown)] } else { Vec::new() };
+            let is_unknown = says == Says::NothingOfTheLimits;
+            let told = Told { refused, shadowed: Vec::new(), is_unknown, grant: Grant::new() };
+            drop(want.told.send(told));
         }
     }
 
-    fn tell(subject: &Subject, stale: bool) {
-        let wants = std::mem::take(&mut subject.desk.lock().wants);
-        for want in wants {
-            let told =
-                Told { refused: Vec::new(), shadowed: Vec::new(), learning: false, stale, reserved: None };
-            drop(want.told.send(told));
+    /// Answers each after a millisecond; and how many it has answered.
+    async fn answer(mut queued: Queued<Subject>, says: Says, n_asked: Arc<AtomicUsize>) {
+        while let Some(item) = queued.next().await {
+            let Item::Subject(subject) = item else { continue };
+            n_asked.fetch_add(subject.desk.lock().wants.len(), Ordering::Relaxed);
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                match says {
+                    // Who waits keeps waiting.
+                    Says::Nothing => std::future::pending().await,
+                    _ => tell(&subject, says),
+                }
+            });
         }
     }
 
@@ -231,45 +196,37 @@ mod tests {
         (Arc::new(core), queued)
     }
 
-    /// What is decided of a request that asks in vain.
-    async fn in_vain(levels: &[LevelPolicy], stale: bool) -> Decision {
-        let (core, queued) = core(Duration::from_secs(600), Clock::suspending());
-        let answering = tokio::spawn(answer(queued, stale));
-        let id = TenantId::parse(b"acme", &Alphabet::default()).unwrap();
-        let levels = Levels::new(levels).unwrap();
-        let (route, on_store_failure) = (RouteKey(7), OnStoreFailure::Local);
-        let demand = Demand { tenant: &id, route, cost: 1, levels: &levels, on_store_failure };
-        let tenant = core.table.subject(&id).unwrap();
-        let Err(Short::Ask(needs)) = core.take(&tenant, &demand, &mut Grant::new()) else { panic!() };
-        let decision = ask(Arc::clone(&core), tenant, Arc::new(demand.owned()), needs, false).await.unwrap();
-        answering.abort();
-        decision
-    }
-
-    #[tokio::test]
-    async fn who_asked_in_vain_is_told_which_limit_was_short() {
-        let plain = LevelPolicy::unlimited;
+    #[tokio::test(start_paused = true)]
+    async fn a_request_waits_for_one_answer_of_each_at_once_whatever_they_say() {
         let bucket = BucketPolicy::new("5/s".parse().unwrap(), 10).ok();
-        let windows = Windows::new(&[WindowPolicy::new(3_600, 5).unwrap()]).unwrap();
-        let permits = |level| LevelPolicy { max_in_flight: Some(3), ..plain(level) };
-        let paced = |level| LevelPolicy { bucket, ..plain(level) };
-        for (levels, expected) in [
-            (vec![paced(Level::Tenant), paced(Level::Route)], (Level::Route, Limited::Rate)),
-            (vec![permits(Level::Fleet), paced(Level::Tenant)], (Level::Tenant, Limited::Rate)),
-            (vec![permits(Level::Fleet)], (Level::Fleet, Limited::Concurrency)),
-            (vec![paced(Level::Fleet), plain(Level::Tenant)], (Level::Fleet, Limited::Rate)),
-            (vec![LevelPolicy { windows, ..plain(Level::Tenant) }], (Level::Tenant, Limited::Quota)),
-        ] {
-            let Decision::Refused(refusal) = in_vain(&levels, false).await else { panic!("{expected:?}") };
-            assert_eq!(((refusal.level, refusal.limited), refusal.wait), (expected, Wait::Unknown));
+        let paced = |level| LevelPolicy { bucket, ..LevelPolicy::unlimited(level) };
+        for asked in [vec![Level::Tenant], vec![Level::Fleet], vec![Level::Fleet, Level::Tenant]] {
+            let policies: Vec<_> = asked.iter().map(|level| paced(*level)).collect();
+            let levels = Levels::new(&policies).unwrap();
+            for (says, is_admitted, took_ms) in [
+                (Says::Yes, true, 1),
+                (Says::No, false, 1),
+                // This router's share decides.
+                (Says::NothingOfTheLimits, true, 1),
+                (Says::Nothing, true, 5),
+            ] {
+                let (core, queued) = core(crate::DEFAULT_BUDGET, ManualClock::at(1_000_000).into());
+                let n_asked = Arc::<AtomicUsize>::default();
+                let answering = tokio::spawn(answer(queued, says, Arc::clone(&n_asked)));
+                let limits = Limits::new(Arc::new(RedisStore(core)), crate::DEFAULT_BUDGET);
+                let id = TenantId::parse(b"acme", &Alphabet::default()).unwrap();
+                let begun = tokio::time::Instant::now();
+                let Admission::Pending(pending) = limits.admit(&Demand::new(&id, 1, &levels)) else {
+                    panic!("{asked:?} is decided from memory")
+                };
+                assert_eq!(pending.await.is_ok(), is_admitted, "{asked:?} {says:?}");
+                // A timer may round up to its next millisecond.
+                let took = begun.elapsed().as_millis();
+                assert!((took_ms..=took_ms + 1).contains(&took), "{asked:?} {says:?}: {took} ms");
+                assert_eq!(n_asked.load(Ordering::Relaxed), asked.len(), "{asked:?} {says:?}");
+                answering.abort();
+            }
         }
-    }
-
-    #[tokio::test]
-    async fn answers_that_say_nothing_are_no_refusal() {
-        let plan = LevelPolicy { max_in_flight: Some(2), ..LevelPolicy::unlimited(Level::Tenant) };
-        // This router's share is one permit.
-        assert!(matches!(in_vain(&[plan], true).await, Decision::Admitted(_)));
     }
 
     #[tokio::test]
@@ -291,7 +248,7 @@ mod tests {
             while let Some(Item::Subject(subject)) = queued.next_now() {
                 // The ceiling's server says nothing.
                 if subject.tenant.is_some() {
-                    tell(&subject, false);
+                    tell(&subject, Says::Yes);
                 }
             }
             assert!(futures_util::poll!(&mut asking).is_pending());

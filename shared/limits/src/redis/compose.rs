@@ -9,8 +9,7 @@ use super::call::CallBuilder;
 use super::keys::{Fleet, Key};
 use super::measure::Measure;
 use super::op::{Op, Permits, Report, Tokens, Window};
-use super::subject::{Meter, MeterKey, Subject};
-use super::take::each_meter;
+use super::subject::{Meter, MeterKey, Subject, each_meter};
 use super::terms::Terms;
 use super::want::Want;
 use crate::{Demand, LevelPolicy};
@@ -142,7 +141,7 @@ impl Composer<'_> {
         }
         let (seen, spare) = (subject.permits.read(), self.terms.spare(limit.into()));
         let keep = if is_exact {
-            seen.used + subject.reservations.count()
+            seen.used
         } else {
             let is_moving = subject.tokens.ledger.lock().is_moving(spare.idle_us(1), self.now_us);
             ledger.keep(seen.used, n_waiting > 0 || is_moving, spare, self.now_us)
@@ -169,7 +168,7 @@ impl Composer<'_> {
         for want in self.wants {
             if let Some((measure, cost)) = measure_of(self.subject, &want.question.lend(), metered.key) {
                 ledger.measure = Some(measure);
-                needed.add(cost, want.round);
+                needed.add(cost);
             }
         }
         let measure = ledger.measure?;
@@ -223,7 +222,7 @@ impl Composer<'_> {
         let subject = self.subject;
         let limit = permits_of(subject, demand).filter(|limit| self.terms.is_exact_permits(*limit))?;
         let is_first = !self.parts.iter().any(|part| matches!(part.of, Of::Permits { .. }));
-        let kept = subject.permits.read().used + subject.reservations.count();
+        let kept = subject.permits.read().used;
         let held = is_first.then(|| subject.permits.bind(kept, self.now_us));
         subject.permit_ledger.lock().has_account = true;
         let shadow = is_shadow(subject, demand);
@@ -294,10 +293,10 @@ struct Needed {
 }
 
 impl Needed {
-    fn add(&mut self, cost: u32, round: u32) {
+    fn add(&mut self, cost: u32) {
         self.least = if self.n == 0 { cost } else { self.least.min(cost) };
         self.n += 1;
-        self.sum += u64::from(cost) << (2 * round);
+        self.sum += u64::from(cost);
     }
 }
 

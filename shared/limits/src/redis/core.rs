@@ -13,14 +13,14 @@ use super::breaker::Breaker;
 use super::call::Call;
 use super::keys::{BUCKETS, Fleet};
 use super::link::Link;
-use super::needs::Needs;
+use super::needs::{Needs, Short};
 use super::op::{Op, Shape};
 use super::patience::Waiting;
 use super::queue::{Queued, queue};
 use super::reply::{Reply, ShapeReply};
 use super::subject::Subject;
 use super::table::Table;
-use super::take::{Short, Taker};
+use super::take::{Of, Taker};
 use super::terms::Terms;
 use crate::embedded::Lines;
 use crate::{
@@ -86,7 +86,15 @@ impl Core {
     /// Somebody who takes, now.
     pub(super) fn taker<'a>(&'a self, tenant: &'a Arc<Subject>, is_told: bool) -> Taker<'a> {
         let now_us = self.terms.clock.now_us();
-        Taker { terms: &self.terms, tenant, ceiling: &self.ceiling, now_us, is_told, ceiling_apart: false }
+        Taker {
+            terms: &self.terms,
+            tenant,
+            ceiling: &self.ceiling,
+            now_us,
+            is_told,
+            of: Of::All,
+            fresh: None,
+        }
     }
 
     /// Whether the server answers in time that has a bucket, or the ceiling.
@@ -115,9 +123,8 @@ impl Core {
         tenant: &Arc<Subject>,
         demand: &Demand<'_>,
         grant: &mut Grant,
-        is_told: bool,
     ) -> Result<(), Short> {
-        let taker = Taker { ceiling_apart: true, ..self.taker(tenant, is_told) };
+        let taker = Taker { of: Of::Tenant, ..self.taker(tenant, false) };
         let taken = match alone::ceiling(taker, demand, grant) {
             Ok(()) => taker.take(demand, grant),
             Err(refusal) => Err(Short::Refused(refusal)),
@@ -127,6 +134,36 @@ impl Core {
             Err(_) => grant.clear(),
         }
         taken
+    }
+
+    /// Takes from memory what those have who need not be asked; who has too little after all is asked as well. The ceiling's
+    /// server is away if `ceiling_apart`.
+    pub(super) fn take_beside(
+        &self,
+        tenant: &Arc<Subject>,
+        demand: &Demand<'_>,
+        needs: &mut Needs,
+        ceiling_apart: bool,
+        grant: &mut Grant,
+    ) -> Result<(), Refusal> {
+        let taker = self.taker(tenant, false);
+        if ceiling_apart {
+            alone::ceiling(taker, demand, grant)?;
+            self.counts.alone.fetch_add(1, Ordering::Relaxed);
+        }
+        let beside = [(Of::Tenant, needs.tenant), (Of::Ceiling, needs.ceiling || ceiling_apart)];
+        for (of, _) in beside.into_iter().filter(|(_, is_left_out)| !is_left_out) {
+            let mut taken = Grant::new();
+            match (Taker { of, ..taker }).take(demand, &mut taken) {
+                Ok(()) => grant.absorb(taken),
+                Err(Short::Ask(more)) => {
+                    needs.tenant |= more.tenant;
+                    needs.ceiling |= more.ceiling;
+                }
+                Err(Short::Refused(refusal)) => return Err(refusal),
+            }
+        }
+        Ok(())
     }
 
     /// Takes from memory.
@@ -171,7 +208,7 @@ impl Core {
         let call = builder.build().map_err(|_| StoreError::Gone)?;
         let breaker = self.line_breaker(route);
         let sent_us = self.terms.clock.now_us();
-        let waiting = Waiting::new(&self.terms, Arc::clone(&breaker));
+        let waiting = Waiting::behind(&self.terms, Arc::clone(&breaker));
         let answer = self.link.call(&call).await;
         waiting.ends();
         match &answer {

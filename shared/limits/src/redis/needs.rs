@@ -2,6 +2,9 @@
 
 use cofferdam_model::{Level, Limited};
 
+use crate::Refusal;
+use crate::refusal::Refused;
+
 /// Which subjects have to be asked, and for what.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Needs {
@@ -9,6 +12,24 @@ pub(super) struct Needs {
     pub(super) ceiling: bool,
     /// The narrowest limit of which there was too little.
     pub(super) short: Option<(Level, Limited)>,
+}
+
+/// Why memory does not admit a demand.
+#[derive(Debug)]
+pub(super) enum Short {
+    /// The store said no, and that still holds.
+    Refused(Refusal),
+    /// These have to be asked.
+    Ask(Needs),
+}
+
+/// Why levels are not taken from memory.
+#[derive(Debug)]
+pub(super) enum Lack {
+    /// The store said no, and that still holds.
+    Refused(Refused),
+    /// These have to be asked.
+    Ask(Needs),
 }
 
 impl Needs {

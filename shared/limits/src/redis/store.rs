@@ -12,12 +12,11 @@ use super::core::Core;
 use super::figures::{Loan, SharingMetrics};
 use super::keys::Fleet;
 use super::link::Link;
-use super::needs::Needs;
+use super::needs::{Needs, Short};
 use super::op::Session;
 use super::stand::{level_standing, standing_at};
 use super::subject::Subject;
 use super::syncer::Syncer;
-use super::take::Short;
 use super::terms::{DEFAULT_TTL, Mode, Terms};
 use crate::{
     Answer, Clock, DEFAULT_BUDGET, Demand, Grant, LevelPolicy, LimitStore, Refusal, RouteKey, Standing,
@@ -42,7 +41,7 @@ pub struct Sharing {
 }
 
 /// Limits that many processes share.
-pub struct RedisStore(Arc<Core>);
+pub struct RedisStore(pub(super) Arc<Core>);
 
 impl Sharing {
     /// The defaults for `fleet`.
@@ -82,7 +81,7 @@ impl RedisStore {
             };
         }
         if away.ceiling && demand.levels.route().is_none_or(|policy| policy.shape.is_none()) {
-            match core.take_apart(&tenant, demand, grant, false) {
+            match core.take_apart(&tenant, demand, grant) {
                 Ok(()) => {
                     core.admitted();
                     return Answer::Admitted;

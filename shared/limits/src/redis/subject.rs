@@ -5,15 +5,16 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use cofferdam_model::TenantId;
+use cofferdam_model::{Level, TenantId};
 use parking_lot::Mutex;
 
 use super::lease::{PermitLease, TokenLease};
 use super::ledger::{PermitLedger, TokenLedger};
+use super::measure::Measure;
 use super::queue::{Queue, Queueable, Queueing};
-use super::want::{Reservations, Want};
+use super::want::Want;
 use crate::embedded::Local;
-use crate::{Held, RouteKey};
+use crate::{Demand, Held, LevelPolicy, RouteKey};
 
 /// One tenant, or the fleet.
 pub(super) struct Subject {
@@ -26,7 +27,6 @@ pub(super) struct Subject {
     /// Buckets of routes, and quotas; few tenants have any.
     more: Mutex<Vec<Arc<Meter>>>,
     pub(super) desk: Mutex<Desk>,
-    pub(super) reservations: Reservations,
     queueing: Queueing,
     /// Until then the store learns who holds what, and grants nothing.
     learning_until_us: AtomicU64,
@@ -80,7 +80,6 @@ impl Subject {
             tokens: Meter::new(MeterKey::Plan),
             more: Mutex::default(),
             desk: Mutex::default(),
-            reservations: Reservations::default(),
             queueing: Queueing::default(),
             learning_until_us: AtomicU64::new(0),
             queue,
@@ -145,27 +144,18 @@ impl Subject {
 
     /// Gives back `n` tokens that were taken of `key`: of what is on loan, or of the share that stands in for it.
     pub(super) fn give_back(&self, key: MeterKey, is_share: bool, n: u32) {
-        let more;
-        let meter = match key {
-            MeterKey::Plan => &self.tokens,
-            MeterKey::Route(_) | MeterKey::Window(_) => {
-                more = self.meter(key);
-                &*more
-            }
-        };
-        match is_share {
+        self.with_meter(key, |meter| match is_share {
             true => meter.alone.lock().refund(n),
             false => self.settle(meter, n.into()),
-        }
+        });
     }
 
-    /// Gives `n` tokens back that were granted to one who did not come for them, as far as they are there.
-    pub(super) fn surrender(&self, key: MeterKey, n: u32) {
-        let taken = match key {
-            MeterKey::Plan => self.tokens.lease.take_up_to(n),
-            MeterKey::Route(_) | MeterKey::Window(_) => self.meter(key).lease.take_up_to(n),
-        };
-        self.give_back(key, false, taken);
+    /// Shows the meter of `key`.
+    pub(super) fn with_meter<R>(&self, key: MeterKey, visit: impl FnOnce(&Meter) -> R) -> R {
+        match key {
+            MeterKey::Plan => visit(&self.tokens),
+            MeterKey::Route(_) | MeterKey::Window(_) => visit(&self.meter(key)),
+        }
     }
 
     /// Takes over what a request gives back of the tokens of `meter`, or, below zero, is charged.
@@ -174,6 +164,29 @@ impl Subject {
             meter.settle(-returned);
             self.call_soon();
         }
+    }
+}
+
+/// The meters of one level that limit `demand`, narrow to wide, until `visit` says that it has seen enough.
+pub(super) fn each_meter(
+    subject: &Arc<Subject>,
+    demand: &Demand<'_>,
+    policy: &LevelPolicy,
+    mut visit: impl FnMut(&Meter, Measure) -> bool,
+) {
+    for window in policy.windows.iter() {
+        if !visit(&subject.meter(MeterKey::Window(window.window_s())), Measure::Window(*window)) {
+            return;
+        }
+    }
+    match (policy.bucket, policy.level) {
+        (Some(bucket), Level::Route) => {
+            visit(&subject.meter(MeterKey::Route(demand.route)), Measure::Bucket(bucket));
+        }
+        (Some(bucket), Level::Tenant | Level::Fleet) => {
+            visit(&subject.tokens, Measure::Bucket(bucket));
+        }
+        (None, _) => {}
     }
 }
 

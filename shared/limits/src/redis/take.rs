@@ -6,24 +6,16 @@ use std::time::Duration;
 
 use cofferdam_model::{Level, Limited};
 
+use super::fresh::Fresh;
 use super::lease::Have;
 use super::measure::Measure;
-use super::needs::Needs;
+use super::needs::{Lack, Needs, Short};
 use super::piecemeal::{Piecemeal, Source};
 use super::stand::level_standing;
-use super::subject::{Meter, MeterKey, Subject};
+use super::subject::{Meter, MeterKey, Subject, each_meter};
 use super::terms::{Mode, Terms};
 use crate::refusal::keep_stricter;
 use crate::{Demand, Grant, LevelPolicy, Paid, Refusal, Standing, Wait};
-
-/// Why memory does not admit a demand.
-#[derive(Debug)]
-pub(super) enum Short {
-    /// The store said no, and that still holds.
-    Refused(Refusal),
-    /// These have to be asked.
-    Ask(Needs),
-}
 
 /// Who takes, and when.
 #[derive(Clone, Copy)]
@@ -34,8 +26,18 @@ pub(super) struct Taker<'a> {
     pub(super) now_us: u64,
     /// Whether the store has just granted what exact limits need.
     pub(super) is_told: bool,
-    /// Whether the ceiling is left out: it is decided apart.
-    pub(super) ceiling_apart: bool,
+    pub(super) of: Of,
+    /// What the store has granted in this moment, where that is given out first.
+    pub(super) fresh: Option<&'a Fresh>,
+}
+
+/// Which levels are decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    All,
+    /// Those of the tenant: its own, and its route's.
+    Tenant,
+    Ceiling,
 }
 
 /// What one level says before anything is taken.
@@ -48,6 +50,13 @@ enum Said {
 impl Taker<'_> {
     /// Takes all levels of `demand`, or none.
     pub(super) fn take(self, demand: &Demand<'_>, grant: &mut Grant) -> Result<(), Short> {
+        self.take_levels(demand, grant).map_err(|lack| self.short(demand, lack))?;
+        grant.stand_at(self.standing(demand));
+        Ok(())
+    }
+
+    /// The same, without a look at where the tenant stands then.
+    pub(super) fn take_levels(self, demand: &Demand<'_>, grant: &mut Grant) -> Result<(), Lack> {
         self.look(demand, grant)?;
         let mut needs = Needs::default();
         for policy in self.policies(demand) {
@@ -64,30 +73,38 @@ impl Taker<'_> {
         }
         if needs.any() {
             grant.clear();
-            return Err(Short::Ask(needs));
+            return Err(Lack::Ask(needs));
         }
-        grant.stand_at(self.standing(demand));
         Ok(())
+    }
+
+    fn short(&self, demand: &Demand<'_>, lack: Lack) -> Short {
+        match lack {
+            Lack::Ask(needs) => Short::Ask(needs),
+            Lack::Refused((level, limited, wait)) => {
+                Short::Refused(Refusal { level, limited, wait, standing: self.standing(demand) })
+            }
+        }
     }
 
     /// The levels that are decided here, narrow to wide.
     fn policies<'d>(&self, demand: &Demand<'d>) -> impl Iterator<Item = &'d LevelPolicy> + use<'d> {
-        let is_left_out = self.ceiling_apart;
+        let of = self.of;
         let all = demand.levels.as_slice().iter().rev();
-        all.filter(move |policy| !is_left_out || policy.level != Level::Fleet)
+        all.filter(move |policy| of == Of::All || (of == Of::Ceiling) == (policy.level == Level::Fleet))
     }
 
     /// Whom to ask, if anybody, before this demand can be taken.
     pub(super) fn needs(&self, demand: &Demand<'_>) -> Result<Needs, Short> {
         match self.look(demand, &mut Grant::new()) {
             Ok(()) => Ok(Needs::default()),
-            Err(Short::Ask(needs)) => Ok(needs),
-            Err(refused) => Err(refused),
+            Err(Lack::Ask(needs)) => Ok(needs),
+            Err(refused) => Err(self.short(demand, refused)),
         }
     }
 
     /// Looks at every level before anything is taken: most who are refused change nothing, not even for a moment.
-    fn look(&self, demand: &Demand<'_>, grant: &mut Grant) -> Result<(), Short> {
+    fn look(&self, demand: &Demand<'_>, grant: &mut Grant) -> Result<(), Lack> {
         let (mut needs, mut refused) = (Needs::default(), None);
         for policy in self.policies(demand) {
             match self.look_at(demand, policy) {
@@ -101,11 +118,8 @@ impl Taker<'_> {
         }
         let asks = needs.any() && self.terms.mode() == Mode::Exact && !self.is_told;
         match refused.filter(|_| !asks) {
-            Some((level, limited, wait)) => {
-                let standing = self.standing(demand);
-                Err(Short::Refused(Refusal { level, limited, wait, standing }))
-            }
-            None if needs.any() => Err(Short::Ask(needs)),
+            Some(refused) => Err(Lack::Refused(refused)),
+            None if needs.any() => Err(Lack::Ask(needs)),
             None => Ok(()),
         }
     }
@@ -120,7 +134,8 @@ impl Taker<'_> {
         }
         let (mut is_whole, mut pieces) = (true, Piecemeal::new(subject, counts));
         each_meter(subject, demand, policy, |meter, _| {
-            let taken = meter.lease.take_some(cost, self.now_us);
+            let fresh = self.fresh.map_or(0, |fresh| fresh.take_some(meter.key, cost));
+            let taken = fresh + meter.lease.take_some(cost - fresh, self.now_us);
             is_whole &= taken == cost;
             pieces.add(meter.key, Source::Loan, taken);
             true
@@ -179,7 +194,8 @@ impl Taker<'_> {
     fn look_at_tokens(&self, meter: &Meter, cost: u32, measure: Measure) -> Have {
         // What an exact limit has on loan was granted to others, who wait for it.
         let may_take = self.is_told || !self.terms.is_exact(&measure);
-        if may_take && (cost == 0 || meter.lease.look(cost, self.now_us)) {
+        let is_fresh = self.fresh.is_some_and(|fresh| fresh.has(meter.key, cost));
+        if may_take && (cost == 0 || is_fresh || meter.lease.look(cost, self.now_us)) {
             return Have::Enough;
         }
         match meter.lease.refusal(cost, self.now_us) {
@@ -204,6 +220,10 @@ impl Taker<'_> {
         let cost = demand.cost_at(policy.level);
         let (mut n_taken, mut short, mut is_low) = (0, None, false);
         each_meter(subject, demand, policy, |meter, measure| {
+            if self.fresh.is_some_and(|fresh| fresh.take(meter.key, cost)) {
+                n_taken += 1;
+                return true;
+            }
             match meter.lease.take(cost, self.now_us) {
                 Some(left) => {
                     n_taken += 1;
@@ -237,14 +257,19 @@ impl Taker<'_> {
 
     fn has_permit(&self, subject: &Subject, limit: u32) -> bool {
         let seen = subject.permits.read();
-        seen.used < subject.permits.worth(self.now_us).min(limit)
+        let cap = self.fresh.and_then(Fresh::cap).unwrap_or_else(|| subject.permits.worth(self.now_us));
+        seen.used < cap.min(limit)
             || (subject.is_learning(self.now_us) && seen.used < self.share(subject, limit))
     }
 
     /// A permit of the loan; while the store learns, of this router's share.
     fn take_permit(&self, subject: &Subject, limit: Option<u32>) -> bool {
         let Some(limit) = limit else { return subject.permits.take_below(u32::MAX) };
-        subject.permits.take(limit, self.now_us)
+        let is_taken = match self.fresh.and_then(Fresh::cap) {
+            Some(cap) => subject.permits.take_below(cap.min(limit)),
+            None => subject.permits.take(limit, self.now_us),
+        };
+        is_taken
             || (subject.is_learning(self.now_us) && subject.permits.take_below(self.share(subject, limit)))
     }
 
@@ -265,29 +290,6 @@ impl Taker<'_> {
             standing.beside_mut().route = Some(meter.bucket_standing(bucket, self.now_us));
         }
         standing
-    }
-}
-
-/// The meters of one level that limit `demand`, narrow to wide, until `visit` says that it has seen enough.
-pub(super) fn each_meter(
-    subject: &Arc<Subject>,
-    demand: &Demand<'_>,
-    policy: &LevelPolicy,
-    mut visit: impl FnMut(&Meter, Measure) -> bool,
-) {
-    for window in policy.windows.iter() {
-        if !visit(&subject.meter(MeterKey::Window(window.window_s())), Measure::Window(*window)) {
-            return;
-        }
-    }
-    match (policy.bucket, policy.level) {
-        (Some(bucket), Level::Route) => {
-            visit(&subject.meter(MeterKey::Route(demand.route)), Measure::Bucket(bucket));
-        }
-        (Some(bucket), Level::Tenant | Level::Fleet) => {
-            visit(&subject.tokens, Measure::Bucket(bucket));
-        }
-        (None, _) => {}
     }
 }
 
@@ -332,7 +334,7 @@ mod tests {
     impl World {
         fn taker(&self, now_us: u64) -> Taker<'_> {
             let [tenant, ceiling] = &self.subjects;
-            Taker { terms: &self.terms, tenant, ceiling, now_us, is_told: false, ceiling_apart: false }
+            Taker { terms: &self.terms, tenant, ceiling, now_us, is_told: false, of: Of::All, fresh: None }
         }
     }
 

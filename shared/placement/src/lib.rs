@@ -38,12 +38,19 @@
 //! and that lone cell is then in every shard of two.
 
 pub mod blast;
+mod comparison;
 mod digest;
+pub mod gate;
 mod hash;
 mod log2;
 mod placement;
 mod rendezvous;
+mod sets;
 mod spec;
+mod violations;
 
+pub use comparison::{CellChange, CellShare, Comparison, Remapped};
 pub use placement::{Placed, Placement, Reason};
+pub use sets::Sets;
 pub use spec::{CellSpec, MAX_CELLS, MAX_SHARD_SIZE, PlacementError, Slots, Spec};
+pub use violations::Violation;

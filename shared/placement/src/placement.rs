@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use cofferdam_model::{CellId, CellIndex, Digest, Shard, TenantId};
+use cofferdam_model::{CellId, CellIndex, Digest, Shard, TenantId, Weight, ZoneId};
 
 use crate::digest::DigestWriter;
 use crate::hash;
@@ -18,6 +18,10 @@ pub struct Placement {
     zone_separated: bool,
     /// Sorted; a [`CellIndex`] is a place in it.
     cells: Box<[CellId]>,
+    /// By [`CellIndex`].
+    weights: Box<[Weight]>,
+    /// By [`CellIndex`].
+    zones: Box<[ZoneId]>,
     /// `shard_size` cells for each slot, slot by slot, 2 bytes each.
     table: Box<[CellIndex]>,
     /// Sorted by slot, then tenant: the slot is known when a pin is looked for, and compares faster than an id.
@@ -82,6 +86,8 @@ impl Placement {
             shard_size: spec.shard_size,
             zone_separated: checked.zone_separated(),
             cells: checked.cells.iter().map(|cell| cell.id.clone()).collect(),
+            weights: checked.cells.iter().map(|cell| cell.weight).collect(),
+            zones: checked.cells.iter().map(|cell| cell.zone.clone()).collect(),
             table: table(spec, &entrants(spec.seed, &checked)),
             pins,
             digest: Digest(0),
@@ -119,6 +125,32 @@ impl Placement {
     /// The cells, sorted by id: a [`CellIndex`] is a place in this slice.
     pub fn cells(&self) -> &[CellId] {
         &self.cells
+    }
+
+    /// The place of a cell in [`cells`](Self::cells).
+    pub(crate) fn index_of(&self, id: &CellId) -> Option<CellIndex> {
+        // An index has 16 bits, and so many cells at most.
+        self.cells.binary_search(id).ok().map(|at| CellIndex(at as u16))
+    }
+
+    /// The cells' weights, by [`CellIndex`].
+    pub(crate) fn weights(&self) -> &[Weight] {
+        &self.weights
+    }
+
+    /// The cells' zones, by [`CellIndex`].
+    pub(crate) fn zones(&self) -> &[ZoneId] {
+        &self.zones
+    }
+
+    /// The pinned tenants and their cells, home first.
+    pub(crate) fn pins(&self) -> impl Iterator<Item = (&TenantId, &[CellIndex])> {
+        self.pins.iter().map(|pin| (&pin.tenant, &*pin.shard))
+    }
+
+    /// Whether both maps have one seed, so that tenants have the same slots in tables of one size.
+    pub(crate) fn has_seed_of(&self, other: &Self) -> bool {
+        self.seed == other.seed
     }
 
     /// How many slots the table has.
@@ -162,8 +194,7 @@ impl Placement {
             writer.text(cell.as_str());
         }
         writer.cells(&self.table);
-        let by_tenant: BTreeMap<&TenantId, &[CellIndex]> =
-            self.pins.iter().map(|pin| (&pin.tenant, &*pin.shard)).collect();
+        let by_tenant: BTreeMap<&TenantId, &[CellIndex]> = self.pins().collect();
         writer.number(by_tenant.len() as u32);
         for (tenant, shard) in by_tenant {
             writer.text(tenant.as_str());

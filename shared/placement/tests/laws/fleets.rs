@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use cofferdam_model::{Alphabet, CellId, TenantId, Weight, ZoneId};
 use cofferdam_placement::{CellSpec, Placement, Slots, Spec};
+use proptest::prelude::*;
 
 pub(crate) fn cell_id(id: &str) -> CellId {
     CellId::parse(id).unwrap()
@@ -49,4 +50,24 @@ pub(crate) fn zoned(sizes: &[usize]) -> Spec {
 
 pub(crate) fn build(spec: &Spec) -> Placement {
     Placement::build(spec).unwrap()
+}
+
+/// Fleets of 3 to 8 cells of any weight, in one zone or in three that all have a cell, and shards that fit them.
+pub(crate) fn any_fleet() -> impl Strategy<Value = Spec> {
+    let cells = proptest::collection::vec((0..3_usize, 1..5000_u32), 3..=8);
+    (any::<u64>(), any::<bool>(), cells, 1..=3_usize).prop_map(|(seed, zones, cells, shard_size)| {
+        let zone = |i: usize, any: usize| {
+            if !zones {
+                0
+            } else if i < 3 {
+                i
+            } else {
+                any
+            }
+        };
+        let cells = cells.iter().enumerate();
+        let cells =
+            cells.map(|(i, &(any, weight))| cell(&name(i), &format!("zone-{}", zone(i, any)), weight));
+        Spec { seed, shard_size, ..pairs_of(cells.collect()) }
+    })
 }

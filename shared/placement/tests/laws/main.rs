@@ -1,10 +1,12 @@
-//! The laws of placement, shown on whole tables: what is golden, how shares fall, what moves, what zones and pins do, and
-//! what is refused.
+//! The laws of placement, shown on whole tables: what is golden, how shares fall, what moves, what a comparison
+//! and the gate say of that, what zones and pins do, and what is refused.
 
 #![expect(clippy::unwrap_used, reason = "what does not parse or build here is a failed test")]
 
+mod comparison;
 mod counting;
 mod fleets;
+mod gate;
 mod golden;
 mod movement;
 mod refusals;

@@ -5,7 +5,7 @@ use cofferdam_placement::{CellSpec, Placement, Slots, Spec};
 use proptest::prelude::*;
 
 use crate::counting::{Moved, assert_share, moved, shards};
-use crate::fleets::{build, cell, cell_id, equal, name, pairs_of, weighted};
+use crate::fleets::{any_fleet, build, cell, cell_id, equal, name, weighted};
 
 fn digest(spec: &Spec) -> Digest {
     build(spec).digest()
@@ -100,26 +100,6 @@ fn a_cell_keeps_its_draws_under_another_index() {
     assert_eq!(moved.twice, 0);
 }
 
-/// Fleets of 3 to 8 cells of any weight, in one zone or in three that all have a cell, and shards that fit them.
-fn fleets() -> impl Strategy<Value = Spec> {
-    let cells = proptest::collection::vec((0..3_usize, 1..5000_u32), 3..=8);
-    (any::<u64>(), any::<bool>(), cells, 1..=3_usize).prop_map(|(seed, zones, cells, shard_size)| {
-        let zone = |i: usize, any: usize| {
-            if !zones {
-                0
-            } else if i < 3 {
-                i
-            } else {
-                any
-            }
-        };
-        let cells = cells.iter().enumerate();
-        let cells =
-            cells.map(|(i, &(any, weight))| cell(&name(i), &format!("zone-{}", zone(i, any)), weight));
-        Spec { seed, shard_size, ..pairs_of(cells.collect()) }
-    })
-}
-
 /// Where two tables differ, `cell` is what the new one has and the old one has not, in the place of one other; the
 /// rest keeps its order.
 fn only_gains(old: &Placement, new: &Placement, joined: &CellSpec) -> Result<(), TestCaseError> {
@@ -140,7 +120,7 @@ proptest! {
 
     #[test]
     fn a_joining_cell_takes_one_place_and_a_leaving_one_frees_one(
-        spec in fleets(),
+        spec in any_fleet(),
         weight in 1..5000_u32,
         zone in 0..3_usize,
     ) {
@@ -156,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn a_heavier_cell_only_gains(spec in fleets(), which: prop::sample::Index, more in 1..5000_u32) {
+    fn a_heavier_cell_only_gains(spec in any_fleet(), which: prop::sample::Index, more in 1..5000_u32) {
         let mut heavier = spec.clone();
         let grown = &mut heavier.cells[which.index(spec.cells.len())];
         grown.weight = Weight::from_thousandths(grown.weight.thousandths() + more).unwrap();
@@ -165,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn ten_times_every_weight_moves_nothing(spec in fleets()) {
+    fn ten_times_every_weight_moves_nothing(spec in any_fleet()) {
         let mut heavier = spec.clone();
         for cell in &mut heavier.cells {
             cell.weight = Weight::from_thousandths(cell.weight.thousandths() * 10).unwrap();
@@ -175,7 +155,7 @@ proptest! {
 
     #[test]
     fn order_of_the_cells_in_the_file_decides_nothing(
-        (spec, cells) in fleets().prop_flat_map(|spec| {
+        (spec, cells) in any_fleet().prop_flat_map(|spec| {
             let shuffled = Just(spec.cells.clone()).prop_shuffle();
             (Just(spec), shuffled)
         }),
@@ -186,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn a_larger_shard_begins_with_the_smaller_one(spec in fleets()) {
+    fn a_larger_shard_begins_with_the_smaller_one(spec in any_fleet()) {
         let larger = Spec { shard_size: 3, ..spec.clone() };
         let (small, large) = (build(&spec), build(&larger));
         for (small, large) in shards(&small).zip(shards(&large)) {

@@ -10,6 +10,7 @@ mod demo;
 mod drill;
 mod limits;
 mod place;
+mod plan;
 mod probe;
 mod process;
 mod router;
@@ -41,6 +42,7 @@ enum Command {
     Cell(cell::Args),
     Check(check::Args),
     Place(place::Args),
+    Plan(plan::Args),
     Probe(probe::Args),
     BlastRadius(blast_radius::Args),
     Size(size::Args),
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Command::Cell(args) => cell::run(args),
         Command::Check(args) => check::run(args),
         Command::Place(args) => place::run(args),
+        Command::Plan(args) => plan::run(args),
         Command::Probe(args) => probe::run(args),
         Command::BlastRadius(args) => blast_radius::run(args),
         Command::Size(args) => size::run(&args),

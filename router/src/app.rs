@@ -24,10 +24,11 @@ use crate::cells::{Directory, RestraintCollector, probe_for_ever};
 use crate::data_path::{self, DataPath};
 use crate::limits_metrics::LimitsMetrics;
 use crate::overrides::{Overrides, OverridesCollector};
+use crate::reloads::{Outcome, Reloads};
 use crate::settings::Settings;
 use crate::shared_limits::{self, RouterLimits, SharingError};
 use crate::sharing_metrics::SharingCollector;
-use crate::snapshot::{ReloadError, Snapshot};
+use crate::snapshot::{Forced, ReloadError, Snapshot};
 use crate::top::Top;
 
 /// Sockets that the caller has bound, all non-blocking.
@@ -64,6 +65,7 @@ pub struct Router {
     directory: Directory,
     metrics: data_path::Metrics,
     last_reload_error: Arc<Mutex<Option<String>>>,
+    reloads: Reloads,
     drain: Drain,
     settings: Settings,
     workers: Workers,
@@ -85,11 +87,13 @@ impl Router {
         let RouterLimits { limits, shared, overrides } =
             RouterLimits::start(&fleet, settings.store.as_ref())?;
         let snapshot = Snapshot::build(fleet, &directory)?;
+        tracing::info!(revision = %snapshot.fleet.revision, "first fleet file: there is none to compare it with");
         directory.install(&snapshot.cells);
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
         let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), overrides));
         let mut registry = Registry::default();
         let metrics = data_path::Metrics::register(&mut registry);
+        let reloads = Reloads::register(&mut registry);
         let census =
             Census::register(&mut registry, "cofferdam_router", settings.max_connections_per_address);
         registry.register_collector(Box::new(directory.clone()));
@@ -144,6 +148,7 @@ impl Router {
             directory,
             metrics,
             last_reload_error,
+            reloads,
             drain,
             settings,
             workers,
@@ -161,19 +166,25 @@ impl Router {
     /// Replaces the fleet, or keeps the old one and says why.
     pub fn reload(&self, fleet: Fleet) -> Result<(), ReloadError> {
         let done = self.replace(fleet);
+        self.reloads.count(done.as_ref().map_or_else(Outcome::from, |outcome| *outcome));
         *self.last_reload_error.lock() = done.as_ref().err().map(ToString::to_string);
-        done
+        done.map(drop)
     }
 
     /// Takes note of a fleet file that could not even be read; what runs goes on.
     pub fn reload_failed(&self, why: impl Into<String>) {
+        self.reloads.count(Outcome::Unreadable);
         *self.last_reload_error.lock() = Some(why.into());
     }
 
-    fn replace(&self, fleet: Fleet) -> Result<(), ReloadError> {
-        let snapshot = Snapshot::build(fleet, &self.directory)?;
+    fn replace(&self, fleet: Fleet) -> Result<Outcome, ReloadError> {
+        let mut snapshot = Snapshot::build(fleet, &self.directory)?;
         let running = self.snapshots.load();
-        snapshot.may_follow(&running)?;
+        let forced = snapshot.may_follow(&running)?;
+        let outcome = if forced.is_some() { Outcome::Forced } else { Outcome::Taken };
+        if let Some(Forced { reason, refused }) = &forced {
+            tracing::warn!(%reason, %refused, "a change that is refused is forced by the fleet file");
+        }
         if snapshot.fleet.limits.max_tenants != running.fleet.limits.max_tenants {
             tracing::warn!(
                 "limits.max_tenants is taken at the next start: the table of tenants keeps its size"
@@ -182,10 +193,13 @@ impl Router {
         if let Some(store) = &self.shared {
             shared_limits::change_terms(store, &snapshot.fleet);
         }
+        // What else a file changes at the same revision does not undo how its table came to run.
+        let same_table = snapshot.fleet.revision == running.fleet.revision;
+        snapshot.forced = forced.or_else(|| running.forced.clone().filter(|_| same_table));
         self.directory.install(&snapshot.cells);
         self.snapshots.store(Arc::new(snapshot));
         self.overrides.refit();
-        Ok(())
+        Ok(outcome)
     }
 
     /// Leaves in good order: readiness turns; after the grace nothing new is accepted; at the deadline the rest is cut.

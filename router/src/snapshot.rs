@@ -12,6 +12,7 @@ use cofferdam_proxy::via::Via;
 use http::header::InvalidHeaderValue;
 
 use crate::cells::{Cell, Directory, Losses, RetryBudget, shed_bounds};
+use crate::gate::{Judged, Refusals};
 use crate::limits::{LimitsError, PlanLimits, RouteLimits};
 
 /// One fleet file, ready for requests.
@@ -35,6 +36,16 @@ pub(crate) struct Snapshot {
     pub(crate) hops: Vec<FieldLines>,
     /// The name by which this fleet's routers know their own Via: two fleets in a row are no loop.
     pub(crate) via: Via,
+    /// Set where this revision's change was refused, and the file forced it.
+    pub(crate) forced: Option<Forced>,
+}
+
+/// How a change that was refused came to run.
+#[derive(Debug, Clone)]
+pub(crate) struct Forced {
+    /// The file's own words.
+    pub(crate) reason: Box<str>,
+    pub(crate) refused: Refusals,
 }
 
 /// Why a fleet file does not replace the one that runs.
@@ -68,6 +79,9 @@ pub enum ReloadError {
         /// The running file's name.
         running: String,
     },
+    /// The publish gate refuses the change.
+    #[error("the change is refused: {0}; `placement.force` with a reason takes it all the same")]
+    Gate(Refusals),
     /// No table can be made.
     #[error(transparent)]
     Placement(#[from] PlacementError),
@@ -98,11 +112,23 @@ impl Snapshot {
         let hops = fleet.cell.classes.iter().map(hop).collect();
         let shed_bounds = shed_bounds(&fleet.cell.classes);
         let (losses, retries) = (Arc::clone(&directory.losses), Arc::clone(&directory.retries));
-        Ok(Self { fleet, placement, plans, routes, cells, losses, retries, shed_bounds, hops, via })
+        Ok(Self {
+            fleet,
+            placement,
+            plans,
+            routes,
+            cells,
+            losses,
+            retries,
+            shed_bounds,
+            hops,
+            via,
+            forced: None,
+        })
     }
 
-    /// Whether this snapshot may follow `running`.
-    pub(crate) fn may_follow(&self, running: &Self) -> Result<(), ReloadError> {
+    /// Whether this snapshot may follow `running`, and whether only because its file says so.
+    pub(crate) fn may_follow(&self, running: &Self) -> Result<Option<Forced>, ReloadError> {
         let (new, old) = (&self.fleet, &running.fleet);
         if new.name != old.name {
             return Err(ReloadError::OtherFleet { new: new.name.to_string(), running: old.name.to_string() });
@@ -110,11 +136,21 @@ impl Snapshot {
         if new.revision < old.revision {
             return Err(ReloadError::OlderRevision { new: new.revision, running: old.revision });
         }
-        let (digest, running) = (self.placement.digest(), running.placement.digest());
-        if new.revision == old.revision && digest != running {
-            return Err(ReloadError::SameRevision { revision: new.revision, new: digest, running });
+        let (digest, runs) = (self.placement.digest(), running.placement.digest());
+        if new.revision == old.revision && digest != runs {
+            return Err(ReloadError::SameRevision { revision: new.revision, new: digest, running: runs });
         }
-        Ok(())
+        self.pass_gate(running)
+    }
+
+    /// Whether the publish gate lets this snapshot follow `running`.
+    fn pass_gate(&self, running: &Self) -> Result<Option<Forced>, ReloadError> {
+        let judged = Judged::new((&running.fleet, &running.placement), (&self.fleet, &self.placement));
+        match (judged.refused, judged.force) {
+            (refused, _) if refused.0.is_empty() => Ok(None),
+            (refused, Some(reason)) => Ok(Some(Forced { reason, refused })),
+            (refused, None) => Err(ReloadError::Gate(refused)),
+        }
     }
 }
 
@@ -168,7 +204,8 @@ mod tests {
     #[test]
     fn a_revision_never_goes_back_and_never_stands_for_two_tables() {
         let running = snapshot(5, 0, "20/s");
-        assert!(snapshot(6, 1, "20/s").may_follow(&running).is_ok());
+        assert!(snapshot(6, 0, "40/s").may_follow(&running).is_ok());
+        assert!(matches!(snapshot(6, 1, "20/s").may_follow(&running), Err(ReloadError::Gate(_))));
         assert!(snapshot(5, 0, "40/s").may_follow(&running).is_ok(), "the table is the same");
         assert!(matches!(
             snapshot(4, 0, "20/s").may_follow(&running),

@@ -32,6 +32,7 @@ mod limits_settled;
 mod malformed;
 mod observability;
 mod placement;
+mod plan;
 mod processes;
 mod regression;
 mod relayed;

@@ -166,6 +166,7 @@ async fn a_hangup_takes_the_new_file_and_a_bad_one_changes_nothing_and_says_why(
     for (text, why) in [
         (revision(3, &cells, "cell: { max_in_flight: many }\n"), "cell.max_in_flight"),
         (revision(1, &cells, PINS), "revision 1 is below 2"),
+        (revision(3, &cells, "placement: { seed: 1 }\n"), "the change is refused: the map's seed changes"),
         ("fleet: [".to_owned(), "fleet.yaml"),
     ] {
         fleet.write(&text);
@@ -177,7 +178,8 @@ async fn a_hangup_takes_the_new_file_and_a_bad_one_changes_nothing_and_says_why(
         assert_eq!(admin().await["revision"], 2);
         assert_eq!(raw::ask(fleet.data, get("/", "acme")).await.text(), "b");
     }
-    assert!(fleet.router.log().contains("the old one goes on"));
+    let log = fleet.router.log();
+    assert!(log.contains("the old one goes on") && log.contains("error=the change is refused"), "{log}");
 }
 
 #[tokio::test]

@@ -1,9 +1,11 @@
 //! A new fleet file replaces the old one whole, or changes nothing and says why.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::support::eventually;
 use crate::support::files::{PINS, alone, revision};
@@ -52,6 +54,52 @@ async fn what_may_not_follow_changes_nothing_and_says_why() {
     router.reload(&revision(6, &[a.address, b.address], other_pins)).unwrap();
     assert_eq!(router.admin("/fleet").await["last_reload_error"], serde_json::Value::Null);
     assert_eq!(router.ask(get("/", "acme")).await.text(), "b");
+}
+
+/// Addresses that nobody is at, for fleets that no request is sent to.
+fn nowhere(n: u16) -> Vec<SocketAddr> {
+    (1..=n).map(|port| SocketAddr::from(([127, 0, 0, 1], port))).collect()
+}
+
+#[tokio::test]
+async fn a_change_that_the_gate_refuses_is_not_taken_until_its_file_gives_a_new_reason() {
+    let router = TestRouter::start(&revision(1, &nowhere(8), ""));
+    let digest = router.admin("/fleet").await["digest"].clone();
+    let placement = |seed: u64, more: &str| format!("placement: {{ seed: {seed}{more} }}\n");
+    let reloads = async |outcome: &str| {
+        let label = format!("outcome=\"{outcome}\"");
+        router.metrics().await.sum("cofferdam_router_reloads_total", &[&label])
+    };
+    let error = router.reload(&revision(2, &nowhere(8), &placement(1, ""))).unwrap_err();
+    assert!(error.starts_with("the change is refused: the map's seed changes"), "{error}");
+    let fleet = router.admin("/fleet").await;
+    assert_eq!(fleet["last_reload_error"], error);
+    assert_eq!((&fleet["revision"], &fleet["digest"], &fleet["forced"]), (&1.into(), &digest, &Value::Null));
+    assert_eq!((reloads("gate").await, reloads("taken").await, reloads("forced").await), (1.0, 0.0, 0.0));
+
+    let forced = placement(1, ", force: everybody was told");
+    router.reload(&revision(3, &nowhere(8), &forced)).unwrap();
+    let fleet = router.admin("/fleet").await;
+    assert_eq!((&fleet["revision"], &fleet["last_reload_error"]), (&3.into(), &Value::Null));
+    assert_eq!(fleet["forced"]["reason"], "everybody was told");
+    assert!(fleet["forced"]["refused"][0].as_str().unwrap().starts_with("the map's seed changes"));
+    assert_eq!((reloads("gate").await, reloads("forced").await), (1.0, 1.0));
+
+    // Those words were for revision 3: they neither force the next change nor stand in the way of a small one.
+    let again = placement(2, ", force: everybody was told");
+    assert!(router.reload(&revision(4, &nowhere(8), &again)).is_err());
+    router.reload(&revision(4, &nowhere(9), &forced)).unwrap();
+    assert_eq!(router.admin("/fleet").await["forced"], Value::Null);
+    assert_eq!((reloads("gate").await, reloads("forced").await, reloads("taken").await), (2.0, 1.0, 1.0));
+}
+
+#[tokio::test]
+async fn a_forced_revision_stays_so_while_its_limits_change() {
+    let router = TestRouter::start(&revision(1, &nowhere(4), ""));
+    let forced = "placement: { seed: 1, force: told }\n";
+    router.reload(&revision(2, &nowhere(4), forced)).unwrap();
+    router.reload(&revision(2, &nowhere(4), &format!("{forced}cell: {{ max_in_flight: 9 }}\n"))).unwrap();
+    assert_eq!(router.admin("/fleet").await["forced"]["reason"], "told");
 }
 
 #[tokio::test]

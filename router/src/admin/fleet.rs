@@ -17,6 +17,11 @@ pub(super) async fn show(State(admin): State<Admin>) -> Json<Value> {
         "zone_separated": snapshot.placement.zone_separated(),
         "n_cells": snapshot.cells.len(),
         "retries_left": snapshot.retries.left_of_all(&snapshot.fleet.retry_budget, Instant::now()) as u64,
+        // How the running revision was taken, where its change was refused.
+        "forced": snapshot.forced.as_ref().map(|forced| json!({
+            "reason": forced.reason,
+            "refused": forced.refused.0.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        })),
         "last_reload_error": *admin.last_reload_error.lock(),
     }))
 }

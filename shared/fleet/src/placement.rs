@@ -9,14 +9,21 @@ use cofferdam_model::{Alphabet, CellIndex, TenantId};
 
 use crate::cells::Cells;
 use crate::node::{Fields, Node};
-use crate::scalars::{Scalar, scalar};
+use crate::scalars::{Scalar, Share, scalar};
 use crate::tenant::read_tenant;
 
 /// The sizes that a table may have: an index of 16 or of 20 bits out of a tenant's hash.
 const SLOTS: [u64; 2] = [65_536, 1_048_576];
 
+/// The words of the section.
+const KEYS: [&str; 8] =
+    ["slots", "seed", "seed_file", "shard_size", "pins", "choose", "max_inclusion", "force"];
+
 /// The most bytes that a seed file is read for.
 const MAX_SEED_FILE: u64 = 1024;
+
+/// The most characters of a reason.
+const MAX_REASON: usize = 200;
 
 /// What placement is built from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +38,11 @@ pub struct PlacementRules {
     pub pins: Vec<Pin>,
     /// How routers choose among a shard's cells; primary by default. It moves nobody to another shard.
     pub choose: Choose,
+    /// The largest share of slots that one cell may be in, where the file bounds it. A table beyond it is refused.
+    pub max_inclusion: Option<Share>,
+    /// Why the file is to be taken although its changes are refused. Not so where the file before had the same reason:
+    /// it was given for that one's changes.
+    pub force: Option<Box<str>>,
 }
 
 /// How routers choose among the cells of one shard that are up and have room.
@@ -59,7 +71,15 @@ pub struct Pin {
 
 impl Default for PlacementRules {
     fn default() -> Self {
-        Self { slots: 65_536, seed: 0, shard_size: 2, pins: Vec::new(), choose: Choose::default() }
+        Self {
+            slots: 65_536,
+            seed: 0,
+            shard_size: 2,
+            pins: Vec::new(),
+            choose: Choose::default(),
+            max_inclusion: None,
+            force: None,
+        }
     }
 }
 
@@ -70,7 +90,7 @@ impl PlacementRules {
             check_shard_size(rules.shard_size, cells, root);
             return rules;
         };
-        let fields = section.fields(&["slots", "seed", "seed_file", "shard_size", "pins", "choose"]);
+        let fields = section.fields(&KEYS);
         if let Some(slots) = fields.get("slots") {
             rules.slots = read_slots(slots).unwrap_or(rules.slots);
         }
@@ -84,6 +104,8 @@ impl PlacementRules {
             rules.pins = read_pins(pins, rules.shard_size, cells, alphabet);
         }
         rules.choose = fields.scalar("choose").unwrap_or_default();
+        rules.max_inclusion = fields.scalar("max_inclusion");
+        rules.force = fields.get("force").and_then(|node| node.read("a reason", read_reason));
         rules
     }
 }
@@ -102,6 +124,18 @@ impl FromStr for Choose {
             _ => Err(ChooseError(text.to_owned())),
         }
     }
+}
+
+/// A reason goes to logs and to whoever asks, so it is one line of some text.
+fn read_reason(text: &str) -> Result<Box<str>, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err("a change is forced for a reason: expected some words".to_owned());
+    }
+    if text.chars().count() > MAX_REASON || text.contains(char::is_control) {
+        return Err(format!("a reason is one line of at most {MAX_REASON} characters"));
+    }
+    Ok(text.into())
 }
 
 fn read_slots(node: &Node<'_>) -> Option<u32> {

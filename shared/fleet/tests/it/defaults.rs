@@ -20,7 +20,9 @@ fn name_and_cells_are_enough() {
     assert_eq!(cells[0].zone.as_str(), "zone-1");
     assert_eq!((cells[0].weight, &cells[0].probe), (Weight::default(), &None));
     let (slots, pins, choose) = (65_536, Vec::new(), Choose::Primary);
-    assert_eq!(placement, PlacementRules { slots, seed: 0, shard_size: 2, pins, choose });
+    let (max_inclusion, force) = (None, None);
+    let rules = PlacementRules { slots, seed: 0, shard_size: 2, pins, choose, max_inclusion, force };
+    assert_eq!(placement, rules);
     assert_eq!(ceiling, Ceiling { bucket: None, max_in_flight: None, shadow: false });
     assert_eq!((limits.jitter.as_f64(), limits.max_tenants), (0.1, 100_000));
     assert_eq!((limits.mode, limits.routers), (LimitMode::Auto, None));

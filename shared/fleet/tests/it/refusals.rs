@@ -1,6 +1,6 @@
 //! Every way in which a file can be wrong, and exactly what is said of it.
 
-use crate::{TWO_CELLS, refusal, refused};
+use crate::{TWO_CELLS, refusal, refused, with};
 
 #[test]
 fn a_queue_without_a_bound_is_refused() {
@@ -349,4 +349,27 @@ cell: [x]
              breaker, found a list",
         ]
     );
+}
+
+#[test]
+fn a_reason_without_words_and_a_bound_that_is_no_share_are_refused() {
+    let long = format!("placement: {{ force: {} }}", "x".repeat(201));
+    refused(&[
+        (
+            "placement: { force: '  ' }",
+            "5:21: placement.force: a change is forced for a reason: expected some words",
+        ),
+        (&long, "5:21: placement.force: a reason is one line of at most 200 characters"),
+        (
+            "placement: { force: \"a\\nb\" }",
+            "5:21: placement.force: a reason is one line of at most 200 characters",
+        ),
+        ("placement: { force: [a] }", "5:21: placement.force: expected a reason, found a list"),
+        (
+            "placement: { max_inclusion: 1.5 }",
+            "5:29: placement.max_inclusion: \"1.5\" is not a share between 0 and 1 such as 0.25",
+        ),
+    ]);
+    let rules = with("placement: { force: ' told ', max_inclusion: 0.8 }").placement;
+    assert_eq!((rules.force.as_deref(), rules.max_inclusion.unwrap().of(10)), (Some("told"), 8));
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use cofferdam_bulkhead::{CapKind, CapLayout, CapName, CapsOf, ClassLayout, Compartments, Layout};
 use cofferdam_bulkhead::{LayoutError, TenantShare};
-use cofferdam_fleet::{CellRules, Class, ClassIndex, Fleet, Route, RouteIndex};
-use cofferdam_model::{CellId, ClassName, FleetName, Revision, TenantId};
+use cofferdam_fleet::{CellRules, Class, ClassIndex, Fleet, Route, RouteIndex, SuccessionError};
+use cofferdam_model::{CellId, ClassName, TenantId};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
@@ -34,22 +34,9 @@ pub(crate) struct Rules {
 /// Why a fleet file does not replace the one that runs.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// The revision went back.
-    #[error("revision {new} is below {running}, which runs")]
-    OlderRevision {
-        /// The new file's.
-        new: Revision,
-        /// The running file's.
-        running: Revision,
-    },
-    /// The file names another fleet.
-    #[error("fleet {new} is not {running}, which runs")]
-    OtherFleet {
-        /// The new file's name.
-        new: FleetName,
-        /// The running file's name.
-        running: FleetName,
-    },
+    /// It is another fleet's, or older.
+    #[error(transparent)]
+    Succession(#[from] SuccessionError),
     /// The file has no such cell any more.
     #[error("cell {0} is not in the file any more")]
     UnknownCell(CellId),
@@ -94,12 +81,7 @@ impl Rules {
         metrics: &Metrics,
     ) -> Result<Self, ReloadError> {
         let running = &self.fleet;
-        if fleet.name != running.name {
-            return Err(ReloadError::OtherFleet { new: fleet.name, running: running.name.clone() });
-        }
-        if fleet.revision < running.revision {
-            return Err(ReloadError::OlderRevision { new: fleet.revision, running: running.revision });
-        }
+        fleet.may_follow(running)?;
         if !fleet.cells.iter().any(|each| each.id == *cell) {
             return Err(ReloadError::UnknownCell(cell.clone()));
         }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use cofferdam_fleet::{Class, Fleet};
+use cofferdam_fleet::{Class, Fleet, SuccessionError};
 use cofferdam_model::{Digest, Revision, Saturation, headers};
 use cofferdam_placement::{CellSpec, Placement, PlacementError, Slots, Spec};
 use cofferdam_proxy::lines::FieldLines;
@@ -51,14 +51,9 @@ pub(crate) struct Forced {
 /// Why a fleet file does not replace the one that runs.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// The revision went back.
-    #[error("revision {new} is below {running}, which runs")]
-    OlderRevision {
-        /// The new file's.
-        new: Revision,
-        /// The running file's.
-        running: Revision,
-    },
+    /// It is another fleet's, or older.
+    #[error(transparent)]
+    Succession(#[from] SuccessionError),
     /// The revision stayed, and the placement did not.
     #[error(
         "revision {revision} runs with digest {running} already, and this file has {new}: raise the revision"
@@ -70,14 +65,6 @@ pub enum ReloadError {
         new: Digest,
         /// The running table's digest.
         running: Digest,
-    },
-    /// The file names another fleet.
-    #[error("fleet {new} is not {running}, which runs")]
-    OtherFleet {
-        /// The new file's name.
-        new: String,
-        /// The running file's name.
-        running: String,
     },
     /// The publish gate refuses the change.
     #[error("the change is refused: {0}; `placement.force` with a reason takes it all the same")]
@@ -130,12 +117,7 @@ impl Snapshot {
     /// Whether this snapshot may follow `running`, and whether only because its file says so.
     pub(crate) fn may_follow(&self, running: &Self) -> Result<Option<Forced>, ReloadError> {
         let (new, old) = (&self.fleet, &running.fleet);
-        if new.name != old.name {
-            return Err(ReloadError::OtherFleet { new: new.name.to_string(), running: old.name.to_string() });
-        }
-        if new.revision < old.revision {
-            return Err(ReloadError::OlderRevision { new: new.revision, running: old.revision });
-        }
+        new.may_follow(old)?;
         let (digest, runs) = (self.placement.digest(), running.placement.digest());
         if new.revision == old.revision && digest != runs {
             return Err(ReloadError::SameRevision { revision: new.revision, new: digest, running: runs });
@@ -209,7 +191,7 @@ mod tests {
         assert!(snapshot(5, 0, "40/s").may_follow(&running).is_ok(), "the table is the same");
         assert!(matches!(
             snapshot(4, 0, "20/s").may_follow(&running),
-            Err(ReloadError::OlderRevision { .. })
+            Err(ReloadError::Succession(SuccessionError::OlderRevision { .. }))
         ));
         assert!(matches!(snapshot(5, 1, "20/s").may_follow(&running), Err(ReloadError::SameRevision { .. })));
     }

@@ -1,13 +1,12 @@
 //! `cofferdam drill`: has an agent let a fault loose on purpose, for a while. The agent decides what may be let loose.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::{Context, bail};
-use reqwest::{Client, RequestBuilder, StatusCode};
+use anyhow::Context;
+use reqwest::{Client, RequestBuilder};
 use serde_json::{Map, Value};
 
-use crate::process::BAD_INPUT;
+use crate::asked;
 
 /// Let latency, errors or a hang loose on a class, a tenant or a dependency of one cell, for a while
 #[derive(Debug, clap::Args)]
@@ -72,23 +71,16 @@ struct Whom {
 }
 
 #[tokio::main(flavor = "current_thread")]
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+#[expect(clippy::print_stdout, reason = "a command speaks to its user")]
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let url = format!("{}/drills", args.admin.trim_end_matches('/'));
-    let client = Client::builder().timeout(Duration::from_secs(10)).no_proxy().build()?;
-    let request = ask(&client, &url, args.command);
-    let answer = request.send().await.with_context(|| {
-        format!("could not ask the agent at {}: was it started with --allow-drills?", args.admin)
-    })?;
-    let (status, text) = (answer.status(), answer.text().await?);
-    match status {
-        StatusCode::OK => {}
-        StatusCode::BAD_REQUEST => {
-            eprintln!("cofferdam: {}", text.trim_end());
-            return Ok(ExitCode::from(BAD_INPUT));
-        }
-        _ => bail!("{}", text.trim_end()),
-    }
+    let request = ask(&asked::client()?, &url, args.command);
+    let unreachable =
+        || format!("could not ask the agent at {}: was it started with --allow-drills?", args.admin);
+    let text = match asked::answer(request, unreachable).await? {
+        Ok(text) => text,
+        Err(code) => return Ok(code),
+    };
     println!("{}", shown(&serde_json::from_str(&text).context("the agent's answer is no JSON")?));
     Ok(ExitCode::SUCCESS)
 }

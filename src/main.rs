@@ -2,6 +2,7 @@
 
 mod advise;
 mod agent;
+mod asked;
 mod backend;
 mod blast_radius;
 mod cell;

@@ -9,13 +9,12 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use cofferdam_bulkhead::advise;
-use reqwest::{Client, Url};
+use reqwest::Url;
 use tokio::time::sleep;
 
 use measured::Counted;
 
-/// How long an agent is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::asked;
 
 /// Advise floors, ceilings and queues for a cell, by what its agent has measured
 #[derive(Debug, clap::Args)]
@@ -59,8 +58,8 @@ async fn measure(mut url: Url, lasting: Option<Duration>) -> anyhow::Result<Coun
 }
 
 async fn scrape(url: &Url) -> anyhow::Result<Counted> {
-    let client = Client::builder().timeout(PATIENCE).no_proxy().build()?;
-    let answer = client.get(url.clone()).send().await.with_context(|| format!("cannot ask {url}"))?;
+    let answer =
+        asked::client()?.get(url.clone()).send().await.with_context(|| format!("cannot ask {url}"))?;
     if !answer.status().is_success() {
         bail!("{url} answers {}", answer.status());
     }

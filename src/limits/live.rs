@@ -2,12 +2,12 @@
 //! set; here its admin listener is asked, and its answer shown.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::{Context, bail};
-use reqwest::{Client, RequestBuilder, StatusCode};
+use anyhow::Context;
+use reqwest::{Client, RequestBuilder};
 use serde_json::{Map, Value};
 
+use crate::asked;
 use crate::process::BAD_INPUT;
 
 /// Show a tenant's limits, where they come from, and what is in use
@@ -109,20 +109,14 @@ impl At {
         }
         let url = format!("{}/tenants/{}/limits", self.admin.trim_end_matches('/'), self.tenant);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (status, text) = runtime.block_on(async {
-            let client = Client::builder().timeout(Duration::from_secs(10)).no_proxy().build()?;
-            let answer = request(&client, url).send().await;
-            let answer = answer.with_context(|| format!("could not ask the router at {}", self.admin))?;
-            anyhow::Ok((answer.status(), answer.text().await?))
+        let answered = runtime.block_on(async {
+            let unreachable = || format!("could not ask the router at {}", self.admin);
+            asked::answer(request(&asked::client()?, url), unreachable).await
         })?;
-        match status {
-            StatusCode::OK => {}
-            StatusCode::BAD_REQUEST => {
-                eprintln!("cofferdam: {}", text.trim_end());
-                return Ok(ExitCode::from(BAD_INPUT));
-            }
-            _ => bail!("{}", text.trim_end()),
-        }
+        let text = match answered {
+            Ok(text) => text,
+            Err(code) => return Ok(code),
+        };
         if self.json {
             println!("{}", text.trim_end());
         } else {

@@ -59,6 +59,10 @@ pub(crate) struct Args {
     #[arg(long, env = "COFFERDAM_STORE_BUDGET", default_value = "5ms", value_parser = humantime::parse_duration)]
     store_budget: Duration,
 
+    /// A folder of this router's own, for what it has to know when it starts while the store is away
+    #[arg(long, value_name = "DIR", env = "COFFERDAM_STATE")]
+    state: Option<PathBuf>,
+
     #[command(flatten)]
     runtime: RuntimeArgs,
 
@@ -120,6 +124,7 @@ async fn serve(
         drain_grace: args.drain_grace,
         drain_deadline: args.drain_deadline,
         store: endpoint.map(|endpoint| SharedStore { endpoint, budget: args.store_budget }),
+        state: args.state.clone(),
         ..Settings::default()
     };
     let (name, revision) = (fleet.name.clone(), fleet.revision);

@@ -29,6 +29,7 @@ use crate::settings::Settings;
 use crate::shared_limits::{self, RouterLimits, SharingError};
 use crate::sharing_metrics::SharingCollector;
 use crate::snapshot::{Forced, ReloadError, Snapshot};
+use crate::state_dir::StateDir;
 use crate::top::Top;
 
 /// Sockets that the caller has bound, all non-blocking.
@@ -84,13 +85,13 @@ impl Router {
     /// Where the fleet makes no snapshot, or a thread cannot be had. Nothing runs then.
     pub fn start(fleet: Fleet, settings: Settings, listeners: Listeners) -> Result<Self, StartError> {
         let directory = Directory::default();
-        let RouterLimits { limits, shared, overrides } =
-            RouterLimits::start(&fleet, settings.store.as_ref())?;
+        let state = settings.state.as_deref().map(StateDir::open).transpose()?;
+        let RouterLimits { limits, shared, books } = RouterLimits::start(&fleet, settings.store.as_ref())?;
         let snapshot = Snapshot::build(fleet, &directory)?;
         tracing::info!(revision = %snapshot.fleet.revision, "first fleet file: there is none to compare it with");
         directory.install(&snapshot.cells);
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
-        let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), overrides));
+        let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), books, state));
         let mut registry = Registry::default();
         let metrics = data_path::Metrics::register(&mut registry);
         let reloads = Reloads::register(&mut registry);
@@ -99,7 +100,7 @@ impl Router {
         registry.register_collector(Box::new(directory.clone()));
         registry.register_collector(Box::new(RestraintCollector(directory.clone())));
         registry.register_collector(Box::new(LimitsMetrics::new(limits.clone())));
-        registry.register_collector(Box::new(OverridesCollector::new(Arc::clone(&overrides))));
+        registry.register_collector(Box::new(OverridesCollector::new(Arc::clone(&overrides.limits))));
         if let Some(store) = &shared {
             registry.register_collector(Box::new(SharingCollector::new(Arc::clone(store))));
         }
@@ -125,7 +126,7 @@ impl Router {
         let workers = Workers::start("data", settings.runtime, workers.collect())?;
         let (mut control, mut aside) = (JoinSet::new(), Aside::default());
         control.spawn(probe_for_ever(directory.clone(), settings.probe_every));
-        control.spawn(Arc::clone(&overrides).follow());
+        overrides.follow(&mut control);
         let admin = Admin {
             snapshots: Arc::clone(&snapshots),
             overrides: Arc::clone(&overrides),

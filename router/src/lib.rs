@@ -2,7 +2,7 @@
 //!
 //! [`Router::start`] takes listeners that the caller has bound, a checked fleet, and settings of this one process.
 //! The journey of a request is in `data_path`; what is known about cells in `cells`; what operators ask in `admin`; what they have
-//! changed of a tenant's limits in `overrides`.
+//! changed for single tenants in `overrides`.
 
 mod admin;
 mod app;
@@ -17,6 +17,7 @@ mod settings;
 mod shared_limits;
 mod sharing_metrics;
 mod snapshot;
+mod state_dir;
 mod top;
 
 pub use cofferdam_limits::redis::link::{Endpoint, EndpointError};

@@ -1,6 +1,7 @@
 //! What belongs to this one router process, and so comes by flags and not by the fleet file.
 
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use cofferdam_proxy::census;
@@ -36,6 +37,8 @@ pub struct Settings {
     pub probe_every: Duration,
     /// The store that holds the fleet's limits; without one this router has limits of its own.
     pub store: Option<SharedStore>,
+    /// The folder in which this router, and no other, keeps what it has to know before it can ask the store.
+    pub state: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -52,6 +55,7 @@ impl Default for Settings {
             upstream: UpstreamLimits::default(),
             probe_every: Duration::from_millis(500),
             store: None,
+            state: None,
         }
     }
 }

@@ -8,6 +8,9 @@ use cofferdam_limits::redis::link::{Endpoint, Link};
 use cofferdam_limits::redis::{self, Mode, OverrideBook, RedisStore, Script, Session, SessionError, Sharing};
 use cofferdam_limits::{Clock, Embedded, Limits};
 
+use crate::overrides::limits::Override;
+use crate::overrides::{Books, Said};
+
 /// A store that routers share.
 #[derive(Debug, Clone)]
 pub struct SharedStore {
@@ -33,8 +36,8 @@ pub(crate) struct RouterLimits {
     pub(crate) limits: Limits,
     /// The store that is shared, where there is one.
     pub(crate) shared: Option<Arc<RedisStore>>,
-    /// What it says of tenants whose limits were changed for a while.
-    pub(crate) overrides: Option<OverrideBook>,
+    /// Where it keeps what operators have changed.
+    pub(crate) books: Option<Books>,
 }
 
 impl RouterLimits {
@@ -43,7 +46,7 @@ impl RouterLimits {
         let max_tenants = fleet.limits.max_tenants as usize;
         let Some(SharedStore { endpoint, budget }) = store else {
             let limits = Limits::embedded(Embedded::with_tenants(Clock::monotonic(), max_tenants));
-            return Ok(Self { limits, shared: None, overrides: None });
+            return Ok(Self { limits, shared: None, books: None });
         };
         let (mode, routers) = terms(fleet);
         let name = redis::Fleet::parse(fleet.name.as_str())?;
@@ -51,9 +54,9 @@ impl RouterLimits {
         let session = Session::parse(&format!("{:016x}", rand::random::<u64>()))?;
         tracing::info!(store = %endpoint, %session, routers, "limits are shared");
         let link = Link::open(endpoint.clone(), Script::sync());
-        let overrides = Some(OverrideBook::new(link.clone(), &name, "limits"));
+        let books = Some(Books { limits: OverrideBook::new(link.clone(), &name, Override::KIND) });
         let store = Arc::new(RedisStore::start(sharing, link, session, Clock::suspending()));
-        Ok(Self { limits: Limits::new(store.clone(), *budget), shared: Some(store), overrides })
+        Ok(Self { limits: Limits::new(store.clone(), *budget), shared: Some(store), books })
     }
 }
 

@@ -4,7 +4,7 @@
 use std::process::Output;
 use std::time::Duration;
 
-use cofferdam_limits::redis::{Change, MAX_OVERRIDES, OverrideBook, Script};
+use cofferdam_limits::redis::{MAX_OVERRIDES, OverrideBook, Script, Swap, Swapped};
 use cofferdam_router::{Settings, SharedStore};
 use serde_json::{Value, json};
 
@@ -254,12 +254,12 @@ async fn metrics_say_how_many_overrides_bind_and_how_fresh_they_are() {
     let book = OverrideBook::new(link, &fleet, "limits");
     let until_ms = u64::MAX >> 12;
     let unknown = format!(r#"{{"until_ms":{until_ms},"since_ms":0,"burst":"much"}}"#);
-    book.change(Change::Put, &[("globex", &unknown)]).await.unwrap();
+    book.keep(&[("globex", &unknown)]).await.unwrap();
     let get =
         async |name: &str| router.metrics().await.sum(&format!("cofferdam_limits_overrides{name}"), &[]);
     eventually("one left out", async || (get("_left_out").await == 1.0).then_some(())).await;
     assert_eq!(get("").await, 1.0);
-    assert_eq!(get("_version").await, book.version().await.unwrap().unwrap() as f64);
+    assert_eq!(get("_version").await, book.look(None).await.unwrap().version.unwrap() as f64);
     server.kill();
     eventually("an error", async || (get("_look_errors_total").await >= 1.0).then_some(())).await;
     eventually("age", async || (get("_age_seconds").await >= 1.0).then_some(())).await;
@@ -280,7 +280,7 @@ async fn there_is_room_for_ten_thousand_and_what_has_ended_makes_some() {
     let names: Vec<_> = (0..MAX_OVERRIDES).map(|number| format!("t{number}")).collect();
     let lasting = in_ms(3_600_000);
     let values: Vec<_> = names.iter().map(|name| (name.as_str(), lasting.as_str())).collect();
-    assert_eq!(book.change(Change::Put, &values).await.unwrap().done, MAX_OVERRIDES);
+    assert_eq!(book.keep(&values).await.unwrap().done, MAX_OVERRIDES);
     let (_cell, router) = start(Some(&server)).await;
     let full = eventually("a store", async || {
         let answer = admin(&router, "PUT", "acme", r#"{"burst": 2, "for": "1h"}"#).await;
@@ -291,7 +291,8 @@ async fn there_is_room_for_ten_thousand_and_what_has_ended_makes_some() {
         (full.status(), full.text()),
         (409, "there are 10000 overrides already, and no room for another\n".to_owned())
     );
-    assert_eq!(book.change(Change::Put, &[("t0", &in_ms(0))]).await.unwrap().done, 1);
+    let swap = Swap { expected: Some(&lasting), value: Some(&in_ms(0)), not_after_ms: None };
+    assert_eq!(book.swap("t0", swap).await, Ok(Swapped::Done));
     json_of(&admin(&router, "PUT", "acme", r#"{"burst": 2, "for": "1h"}"#).await);
     let all = book.all().await.unwrap();
     assert!(all.len() == MAX_OVERRIDES && !all.iter().any(|(tenant, _)| tenant == "t0"));

@@ -31,6 +31,7 @@ mod limits_routes;
 mod limits_settled;
 mod malformed;
 mod observability;
+mod overrides_on_disk;
 mod placement;
 mod plan;
 mod processes;

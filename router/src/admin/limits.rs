@@ -1,8 +1,6 @@
 //! `GET`, `PUT` and `DELETE /tenants/{tenant}/limits`: which limits bind a tenant and where they come from, what it uses of
 //! them, and changes that last for a while. What is in use is what this router knows.
 
-use std::time::{Duration, SystemTime};
-
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -12,18 +10,17 @@ use cofferdam_limits::{RouteKey, Standing};
 use cofferdam_model::{Level, TenantId};
 use serde_json::{Value, json};
 
-use super::state::Admin;
-use crate::overrides::{Asked, ChangeError, Overridden, OverrideError};
-
-/// Why there is no other answer.
-type Refused = (StatusCode, String);
+use super::refusal::{Refused, of_alter, tenant_of};
+use super::state::{Admin, time};
+use crate::overrides::AlterError;
+use crate::overrides::limits::{Asked, ChangeError, Overridden, Refused as NotOverridden};
 
 pub(super) async fn show(
     State(admin): State<Admin>,
     Path(tenant): Path<String>,
 ) -> Result<Json<Value>, Refused> {
-    let tenant = parse(&admin, &tenant)?;
-    let answer = view(&admin, &tenant).ok_or(OverrideError::UnknownTenant(tenant));
+    let tenant = tenant_of(&admin, &tenant)?;
+    let answer = view(&admin, &tenant).ok_or(AlterError::Refused(NotOverridden::UnknownTenant(tenant)));
     answer.map(Json).map_err(refused)
 }
 
@@ -33,11 +30,11 @@ pub(super) async fn put(
     Path(tenant): Path<String>,
     body: Bytes,
 ) -> Result<Json<Value>, Refused> {
-    let tenant = parse(&admin, &tenant)?;
+    let tenant = tenant_of(&admin, &tenant)?;
     let wrong = |error: ChangeError| (StatusCode::BAD_REQUEST, format!("{error}\n"));
-    let said = Asked::read(&body).and_then(Asked::check).map_err(wrong)?;
-    let (until, author) = (time(said.until_ms), said.author.clone().unwrap_or_default());
-    admin.overrides.put(&tenant, said).await.map_err(refused)?;
+    let asked = Asked::read(&body).map_err(wrong)?;
+    let said = admin.overrides.limits.put(&tenant, &asked).await.map_err(refused)?;
+    let (until, author) = (time(said.until_ms), said.author.unwrap_or_default());
     tracing::info!(%tenant, until, author, "the tenant's limits are overridden");
     show(State(admin), Path(tenant.as_str().to_owned())).await
 }
@@ -46,33 +43,24 @@ pub(super) async fn clear(
     State(admin): State<Admin>,
     Path(tenant): Path<String>,
 ) -> Result<Json<Value>, Refused> {
-    let tenant = parse(&admin, &tenant)?;
-    admin.overrides.clear(&tenant).await.map_err(refused)?;
+    let tenant = tenant_of(&admin, &tenant)?;
+    admin.overrides.limits.clear(&tenant).await.map_err(refused)?;
     tracing::info!(%tenant, "the tenant's limits are its plan's again");
     show(State(admin), Path(tenant.as_str().to_owned())).await
 }
 
-fn parse(admin: &Admin, tenant: &str) -> Result<TenantId, Refused> {
-    let snapshot = admin.snapshots.load();
-    TenantId::parse(tenant.as_bytes(), &snapshot.fleet.tenant.alphabet)
-        .map_err(|error| (StatusCode::BAD_REQUEST, format!("{error}\n")))
-}
-
-fn refused(error: OverrideError) -> Refused {
-    let status = match &error {
-        OverrideError::UnknownTenant(_) | OverrideError::Nothing(_) => StatusCode::NOT_FOUND,
-        OverrideError::Limits(_) => StatusCode::BAD_REQUEST,
-        OverrideError::Full => StatusCode::CONFLICT,
-        OverrideError::Store { .. } => StatusCode::SERVICE_UNAVAILABLE,
-    };
-    (status, format!("{error}\n"))
+fn refused(error: AlterError<NotOverridden>) -> Refused {
+    of_alter(error, |refused| match refused {
+        NotOverridden::UnknownTenant(_) | NotOverridden::Nothing(_) => StatusCode::NOT_FOUND,
+        NotOverridden::Limits(_) => StatusCode::BAD_REQUEST,
+    })
 }
 
 /// Everything about the limits of a tenant that has a plan.
 fn view(admin: &Admin, tenant: &TenantId) -> Option<Value> {
     let snapshot = admin.snapshots.load();
     let index = snapshot.fleet.tenant.plan_for(tenant)?;
-    let fitted = admin.overrides.fitted();
+    let fitted = admin.overrides.limits.fitted();
     let overridden = fitted.get(tenant);
     let of_plan = &snapshot.fleet.plans[index.get()];
     let (plan, limits) = match overridden {
@@ -105,7 +93,7 @@ fn view(admin: &Admin, tenant: &TenantId) -> Option<Value> {
             json!({ "permits": loan.permits, "tokens": loan.tokens })
         }),
         "store": store(admin),
-        "overrides_are": if admin.overrides.are_shared() { "shared" } else { "local" },
+        "overrides_are": admin.overrides_are(),
     }))
 }
 
@@ -167,10 +155,4 @@ fn store(admin: &Admin) -> Value {
         "version": sharing.state.server_version,
         "last_error": sharing.state.last_error,
     })
-}
-
-/// A time of day, as RFC 3339 writes it.
-fn time(ms: u64) -> String {
-    let at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(ms));
-    at.map(|at| humantime::format_rfc3339_millis(at).to_string()).unwrap_or_default()
 }

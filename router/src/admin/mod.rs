@@ -4,6 +4,7 @@ mod cells;
 mod fleet;
 mod limits;
 mod losses;
+mod refusal;
 mod state;
 mod tenants;
 mod top;

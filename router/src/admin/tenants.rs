@@ -4,21 +4,19 @@ use std::time::Instant;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
-use cofferdam_model::TenantId;
 use serde_json::{Value, json};
 
 use super::cells::CellView;
+use super::refusal::{Refused, tenant_of};
 use super::state::Admin;
 
 pub(super) async fn show(
     State(admin): State<Admin>,
     Path(tenant): Path<String>,
-) -> Result<Json<Value>, (StatusCode, String)> {
+) -> Result<Json<Value>, Refused> {
+    let tenant = tenant_of(&admin, &tenant)?;
     let snapshot = admin.snapshots.load();
     let fleet = &snapshot.fleet;
-    let tenant = TenantId::parse(tenant.as_bytes(), &fleet.tenant.alphabet)
-        .map_err(|error| (StatusCode::BAD_REQUEST, format!("{error}\n")))?;
     let now = Instant::now();
     let placed = snapshot.placement.place(&tenant);
     let cells: Vec<_> = placed.shard.cells().iter().map(|cell| &snapshot.cells[cell.get()]).collect();

@@ -342,7 +342,7 @@ mod tests {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let snapshots = Arc::new(ArcSwap::new(snapshot));
-        let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), None));
+        let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), None, None));
         let view =
             CachedView::new(snapshots, overrides, metrics.clone(), UpstreamLimits::default()).current();
         let top = &Top::default().worker();

@@ -10,7 +10,8 @@ use cofferdam_proxy::upstream::{Address, Upstream, UpstreamLimits};
 use parking_lot::Mutex;
 
 use super::metrics::{Metrics, ViewCounters};
-use crate::overrides::{Fitted, Overrides};
+use crate::overrides::Overrides;
+use crate::overrides::limits::Fitted;
 use crate::snapshot::Snapshot;
 
 /// A snapshot as one worker sees it.
@@ -78,7 +79,7 @@ impl View {
         let counters = ViewCounters::new(&snapshot, metrics);
         // In this order: what is taken is at least as new as its number.
         let generation = overrides.generation();
-        let overridden = overrides.fitted();
+        let overridden = overrides.limits.fitted();
         Self { snapshot, overridden, generation, upstreams, counters, stream_idle: limits.stream_idle }
     }
 

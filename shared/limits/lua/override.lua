@@ -1,51 +1,89 @@
 -- What operators have overridden, in one hash for each kind: a field for each tenant, whose value is JSON that opens with the time
 -- at which it ends, {"until_ms":N,... clock.lua comes before this file, in one text.
 -- KEYS[1] the hash. KEYS[2] its version, a number that only grows. Both lie in one slot.
--- ARGV[1] the server's run id, which is not needed here. ARGV[2] what is done: 'put'; 'keep', which leaves what is there; 'drop'.
--- ARGV[3] the most fields that there may be. Then pairs: a field and its value ('' for 'drop').
--- Returns: how many pairs were done, how many found no room, how many fields there are now. Complexity: O(fields + pairs).
+-- ARGV[1] the server's run id, which is not needed here. ARGV[2] what is done:
+--   'look': ARGV[3] a field, or ''. Returns: the time in ms since 1970, the version (0: none), the field's value ('': none).
+--   'swap': ARGV[3] the most fields that there may be, ARGV[4] a field, ARGV[5] the value that has to be there, ARGV[6] the one that
+--     takes its place ('': none, both times), ARGV[7] the ms since 1970 after which nothing is done (0: never).
+--     Returns: 1, or why nothing was done: 0 another value is there, 2 there is no room, 3 it is too late.
+--   'keep': ARGV[3] the most fields, then pairs, a field and its value, of which those are written whose field is not there.
+--     Returns: how many were, and how many found no room.
+-- Complexity: O(fields + pairs); O(1) for a look at no field.
 --
 -- Whoever writes takes away what has ended. The version outlives every value, so that who was cut off meanwhile sees that
 -- something changed, and does not take it for a server that has forgotten everything.
 
 local VERSION_US = 31 * 86400 * 1000000
 
-local what, most, now = ARGV[2], tonumber(ARGV[3]), now_us()
+local what, now = ARGV[2], now_us()
+
+local function version()
+  return tonumber(redis.call('GET', KEYS[2]) or 0) or 0
+end
+
+if what == 'look' then
+  local value, stored = '', ARGV[3] == '' and {} or redis.call('HGETALL', KEYS[1])
+  for at = 1, #stored, 2 do
+    value = stored[at] == ARGV[3] and stored[at + 1] or value
+  end
+  return { math.floor(now / 1000), version(), value }
+end
 
 local function ends_us(value)
   return 1000 * (tonumber(string.match(value, '^{"until_ms":(%d+)')) or 0)
 end
 
-local stored, ends, n = redis.call('HGETALL', KEYS[1]), {}, 0
+local stored, ends, there, n = redis.call('HGETALL', KEYS[1]), {}, '', 0
 for at = 1, #stored, 2 do
-  local end_us = ends_us(stored[at + 1])
-  if end_us > now then
-    ends[stored[at]], n = end_us, n + 1
+  local field, end_us = stored[at], ends_us(stored[at + 1])
+  if end_us <= now then
+    redis.call('HDEL', KEYS[1], field)
   else
-    redis.call('HDEL', KEYS[1], stored[at])
+    ends[field], n = end_us, n + 1
+    there = field == ARGV[4] and stored[at + 1] or there
   end
 end
 
-local n_done, n_left_out = 0, 0
-for at = 4, #ARGV, 2 do
-  local field, value = ARGV[at], ARGV[at + 1]
+local most, n_done = tonumber(ARGV[3]), 0
+
+-- Whether there was room for it.
+local function write(field, value)
   local is_there = ends[field] ~= nil
-  if what == 'drop' and is_there then
+  if value == '' then
     redis.call('HDEL', KEYS[1], field)
-    ends[field], n, n_done = nil, n - 1, n_done + 1
-  elseif what == 'put' or (what == 'keep' and not is_there) then
-    if is_there or n < most then
-      redis.call('HSET', KEYS[1], field, value)
-      ends[field], n, n_done = ends_us(value), is_there and n or n + 1, n_done + 1
-    else
+    ends[field], n = nil, is_there and n - 1 or n
+  elseif is_there or n < most then
+    redis.call('HSET', KEYS[1], field, value)
+    ends[field], n = ends_us(value), is_there and n or n + 1
+  else
+    return false
+  end
+  n_done = n_done + 1
+  return true
+end
+
+local answer
+if what == 'swap' then
+  local late = tonumber(ARGV[7])
+  if there ~= ARGV[5] then
+    answer = 0
+  elseif late > 0 and now > 1000 * late then
+    answer = 3
+  else
+    answer = write(ARGV[4], ARGV[6]) and 1 or 2
+  end
+else
+  local n_left_out = 0
+  for at = 4, #ARGV, 2 do
+    if not ends[ARGV[at]] and not write(ARGV[at], ARGV[at + 1]) then
       n_left_out = n_left_out + 1
     end
   end
+  answer = { n_done, n_left_out }
 end
 
 if n_done > 0 then
-  local version = math.max(now, 1 + (tonumber(redis.call('GET', KEYS[2]) or 0) or 0))
-  redis.call('SET', KEYS[2], string.format('%.0f', version))
+  redis.call('SET', KEYS[2], string.format('%.0f', math.max(now, 1 + version())))
   expire_in(KEYS[2], VERSION_US)
   local last = now
   for _, end_us in pairs(ends) do
@@ -53,4 +91,4 @@ if n_done > 0 then
   end
   expire_in(KEYS[1], last - now)
 end
-return { n_done, n_left_out, n }
+return answer

@@ -49,7 +49,7 @@ pub use call::{Call, CallBuilder, CallError};
 pub use figures::{Loan, SharingMetrics};
 pub use keys::{BUCKETS, Fleet, FleetError, Key};
 pub use op::{Op, Permits, Report, Session, SessionError, Shape, Tokens, Window};
-pub use overrides::{Change, Changed, MAX_OVERRIDES, OverrideBook};
+pub use overrides::{Kept, Look, MAX_OVERRIDES, OverrideBook, Swap, Swapped};
 pub use reply::{PermitsReply, Replies, Reply, ReplyError, Room, ShapeReply, TokensReply, WindowReply};
 pub use script::Script;
 pub use store::{RedisStore, Sharing};

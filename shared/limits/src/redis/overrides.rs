@@ -22,21 +22,46 @@ pub struct OverrideBook {
     keys: [Key; 2],
 }
 
-/// What is written.
+/// What the store says at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Look {
+    /// The store's own time, in milliseconds since 1970.
+    pub now_ms: u64,
+    /// Another version than before means that something changed; none, that nothing was ever written, or that the store has
+    /// forgotten it.
+    pub version: Option<u64>,
+    /// The value that was asked for, where there is one; it may have ended.
+    pub value: Option<String>,
+}
+
+/// A value that takes another's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
-    /// In the place of whatever is there.
-    Put,
-    /// Only where nothing is.
-    Keep,
-    /// Nothing: what is there goes.
-    Drop,
+pub struct Swap<'a> {
+    /// What has to be there: nothing, or this text.
+    pub expected: Option<&'a str>,
+    /// What is there then. It has to open with `{"until_ms":`, its end in milliseconds since 1970.
+    pub value: Option<&'a str>,
+    /// The store's time after which nothing is done any more, in milliseconds since 1970.
+    pub not_after_ms: Option<u64>,
 }
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Changed {
-    /// How many were done as was asked.
+pub enum Swapped {
+    /// It is there.
+    Done,
+    /// Something else than expected is there, and stays.
+    Changed,
+    /// There are [`MAX_OVERRIDES`] already.
+    Full,
+    /// It is too late.
+    Late,
+}
+
+/// What came of values that were to be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// How many were not there, and are now.
     pub done: usize,
     /// How many found no room: there are [`MAX_OVERRIDES`] already.
     pub left_out: usize,
@@ -48,11 +73,12 @@ impl OverrideBook {
         Self { link, script: Script::overrides(), keys: fleet.overrides(kind) }
     }
 
-    /// The version: another one than before means that something changed; none, that nothing was ever written, or that the
-    /// store has forgotten it.
-    pub async fn version(&self) -> Result<Option<u64>, LinkError> {
-        let [_, version] = &self.keys;
-        read(self.link.command(cmd("GET").arg(version.as_str()).to_owned()).await?)
+    /// What the time is there, whether anything changed, and what `tenant` has.
+    pub async fn look(&self, tenant: Option<&str>) -> Result<Look, LinkError> {
+        let field = tenant.unwrap_or_default().as_bytes();
+        let (now_ms, version, value): (u64, u64, String) = self.run(&[b"look", field]).await?;
+        let version = (version > 0).then_some(version);
+        Ok(Look { now_ms, version, value: Some(value).filter(|value| !value.is_empty()) })
     }
 
     /// Everything, by tenant; what has ended may still be there.
@@ -61,25 +87,38 @@ impl OverrideBook {
         read(self.link.command(cmd("HGETALL").arg(hash.as_str()).to_owned()).await?)
     }
 
-    /// Writes values by tenant, which have to open with `{"until_ms":`, the end in milliseconds since 1970. What has ended is
-    /// taken away by the way.
-    pub async fn change(&self, change: Change, values: &[(&str, &str)]) -> Result<Changed, LinkError> {
-        let what: &[u8] = match change {
-            Change::Put => b"put",
-            Change::Keep => b"keep",
-            Change::Drop => b"drop",
-        };
+    /// Puts a tenant's value in the place of another, in one step. What has ended counts for nothing, and is taken away by the
+    /// way.
+    pub async fn swap(&self, tenant: &str, swap: Swap<'_>) -> Result<Swapped, LinkError> {
         let most = MAX_OVERRIDES.to_string();
-        let mut changed = Changed { done: 0, left_out: 0 };
-        for part in values.chunks(MAX_IN_CALL) {
-            let mut args = vec![what, most.as_bytes()];
-            args.extend(part.iter().flat_map(|(tenant, value)| [tenant.as_bytes(), value.as_bytes()]));
-            let (done, left_out, _): (usize, usize, usize) =
-                read(self.link.run(&self.script, &self.keys, &args).await?)?;
-            changed.done += done;
-            changed.left_out += left_out;
+        let late = swap.not_after_ms.unwrap_or(0).to_string();
+        let [expected, value] = [swap.expected, swap.value].map(|text| text.unwrap_or_default().as_bytes());
+        let args = [b"swap", most.as_bytes(), tenant.as_bytes(), expected, value, late.as_bytes()];
+        match self.run(&args).await? {
+            1 => Ok(Swapped::Done),
+            0 => Ok(Swapped::Changed),
+            2 => Ok(Swapped::Full),
+            3 => Ok(Swapped::Late),
+            other => Err(LinkError::Unexpected(format!("{other} of a swap"))),
         }
-        Ok(changed)
+    }
+
+    /// Writes values by tenant where there are none, which have to open as a [`Swap`]'s.
+    pub async fn keep(&self, values: &[(&str, &str)]) -> Result<Kept, LinkError> {
+        let most = MAX_OVERRIDES.to_string();
+        let mut kept = Kept { done: 0, left_out: 0 };
+        for part in values.chunks(MAX_IN_CALL) {
+            let mut args: Vec<&[u8]> = vec![b"keep", most.as_bytes()];
+            args.extend(part.iter().flat_map(|(tenant, value)| [tenant.as_bytes(), value.as_bytes()]));
+            let (done, left_out): (usize, usize) = self.run(&args).await?;
+            kept.done += done;
+            kept.left_out += left_out;
+        }
+        Ok(kept)
+    }
+
+    async fn run<T: FromRedisValue>(&self, args: &[&[u8]]) -> Result<T, LinkError> {
+        read(self.link.run(&self.script, &self.keys, args).await?)
     }
 }
 

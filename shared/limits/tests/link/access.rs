@@ -7,7 +7,7 @@ use cofferdam_limits::redis::link::{ACL_RULE, Link, LinkError, Policy};
 
 use cofferdam_limits::Clock;
 use cofferdam_limits::redis::{
-    Call, CallBuilder, Change, Fleet, Op, OverrideBook, Permits, RedisStore, Report, Session, Sharing,
+    Call, CallBuilder, Fleet, Op, OverrideBook, Permits, RedisStore, Report, Session, Sharing, Swap, Swapped,
 };
 use cofferdam_model::{Alphabet, TenantId};
 
@@ -106,10 +106,13 @@ async fn a_user_with_the_documented_rule_may_do_all_that_is_needed() {
         assert_eq!(link.state().policy, Policy::NoEviction);
         works(&link, &server).await.unwrap();
         let book = OverrideBook::new(link, &Fleet::parse("f").unwrap(), "limits");
-        for (change, value) in [(Change::Put, "{\"until_ms\":9999999999999}"), (Change::Drop, "")] {
-            assert_eq!(book.change(change, &[("acme", value)]).await.unwrap().done, 1);
+        let one = Some("{\"until_ms\":9999999999999}");
+        for (expected, value) in [(None, one), (one, None)] {
+            let swap = Swap { expected, value, not_after_ms: None };
+            assert_eq!(book.swap("acme", swap).await, Ok(Swapped::Done));
         }
-        assert!(book.version().await.unwrap().is_some() && book.all().await.unwrap().is_empty());
+        let version = book.look(None).await.unwrap().version;
+        assert!(version.is_some() && book.all().await.unwrap().is_empty());
     }
     let share = async |name| {
         let link = connected(&url("redis", &server)).await;

@@ -2,19 +2,23 @@
 //! way of a request.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use cofferdam_fleet::{Fleet, Plan};
 use cofferdam_model::TenantId;
 
-use super::record::{Override, now_ms};
+use super::super::clock::StoreClock;
+use super::super::said::{self, Said};
+use super::record::Override;
 use crate::limits::{LimitsError, PlanLimits};
 
 /// Every tenant with an override that can be applied.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Fitted {
     by_tenant: HashMap<TenantId, Overridden>,
     /// Those that do not fit their tenants' plans.
     n_left_out: usize,
+    clock: Arc<StoreClock>,
 }
 
 /// A tenant's plan, with what is overridden in it.
@@ -27,8 +31,8 @@ pub(crate) struct Overridden {
 
 impl Fitted {
     /// Fits what is said, by tenant. Who has no plan here has no override; what a plan makes impossible is told and left out.
-    pub(super) fn new(said: &HashMap<String, Override>, fleet: &Fleet) -> Self {
-        let now_ms = now_ms();
+    pub(super) fn new(said: &HashMap<String, Override>, fleet: &Fleet, clock: &Arc<StoreClock>) -> Self {
+        let now_ms = clock.now_ms();
         let (mut fitted, mut n_left_out) = (HashMap::new(), 0);
         for (tenant, said) in said.iter().filter(|(_, said)| !said.is_over(now_ms)) {
             let Ok(tenant) = TenantId::parse(tenant.as_bytes(), &fleet.tenant.alphabet) else { continue };
@@ -41,18 +45,7 @@ impl Fitted {
                 }
             }
         }
-        Self { by_tenant: fitted, n_left_out }
-    }
-
-    /// How many bind now.
-    pub(super) fn n_binding(&self) -> usize {
-        let now_ms = now_ms();
-        self.by_tenant.values().filter(|overridden| !overridden.said.is_over(now_ms)).count()
-    }
-
-    /// How many do not fit their tenants' plans.
-    pub(super) fn n_left_out(&self) -> usize {
-        self.n_left_out
+        Self { by_tenant: fitted, n_left_out, clock: Arc::clone(clock) }
     }
 
     /// What binds `tenant` now instead of its plan.
@@ -62,7 +55,7 @@ impl Fitted {
             return None;
         }
         // The end is looked at by whoever is bound, so that it is exact.
-        self.by_tenant.get(tenant).filter(|overridden| !overridden.said.is_over(now_ms()))
+        self.by_tenant.get(tenant).filter(|overridden| !overridden.said.is_over(self.clock.now_ms()))
     }
 }
 
@@ -72,6 +65,17 @@ impl Overridden {
         let plan = said.over(plan);
         let limits = PlanLimits::new(&plan, fleet)?;
         Ok(Self { said: said.clone(), plan, limits })
+    }
+}
+
+impl said::Fitted for Fitted {
+    fn n_binding(&self) -> usize {
+        let now_ms = self.clock.now_ms();
+        self.by_tenant.values().filter(|overridden| !overridden.said.is_over(now_ms)).count()
+    }
+
+    fn n_left_out(&self) -> usize {
+        self.n_left_out
     }
 }
 

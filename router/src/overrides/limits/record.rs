@@ -1,7 +1,4 @@
-//! One override as it is kept: what it changes, until when, and who said so. In the store it is JSON whose first word is its
-//! end, which the store's script reads.
-
-use std::time::{SystemTime, UNIX_EPOCH};
+//! One override as it is kept: what it changes, until when, and who said so.
 
 use cofferdam_fleet::Plan;
 use cofferdam_model::Rate;
@@ -10,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// An override. What is absent stays as the plan has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Override {
-    // Stays the first field: see above.
+    // Stays the first field, for the store's script.
     pub(crate) until_ms: u64,
     pub(crate) since_ms: u64,
     #[serde(default, with = "rate_text", skip_serializing_if = "Option::is_none")]
@@ -25,17 +22,7 @@ pub(crate) struct Override {
     pub(crate) reason: Option<String>,
 }
 
-/// The time of day, in milliseconds since 1970: what every router has in common.
-pub(super) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
 impl Override {
-    pub(super) fn is_over(&self, now_ms: u64) -> bool {
-        now_ms >= self.until_ms
-    }
-
     /// What a tenant of `plan` has.
     pub(super) fn over(&self, plan: &Plan) -> Plan {
         let mut plan = plan.clone();

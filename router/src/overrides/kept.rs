@@ -1,0 +1,342 @@
+//! Which overrides of one kind there are: kept here, written to the store where there is one, and followed there. Who is cut off
+//! from the store keeps what it has; a store that has forgotten everything is told again by those who know.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use cofferdam_limits::redis::link::LinkError;
+use cofferdam_limits::redis::{MAX_OVERRIDES, OverrideBook, Swap, Swapped};
+use cofferdam_model::TenantId;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::clock::ClockError;
+use super::said::Said;
+use super::shared::Shared;
+use crate::snapshot::Snapshot;
+
+/// How often the store is asked whether anything changed; and how soon again where it did not answer.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// How often a change is tried while others change the same tenant.
+const MAX_TRIES: usize = 16;
+
+/// The overrides of one kind at one router.
+#[derive(Debug)]
+pub(crate) struct Kept<S: Said> {
+    shared: Arc<Shared>,
+    said: Mutex<HashMap<String, S>>,
+    fitted: ArcSwap<S::Fitted>,
+    store: Option<Store>,
+    /// There is something that the disk has not.
+    unsaved: Notify,
+}
+
+#[derive(Debug)]
+struct Store {
+    book: OverrideBook,
+    /// The version that was taken over, where one was; whoever looks holds it.
+    seen: tokio::sync::Mutex<Option<u64>>,
+    followed: Mutex<Followed>,
+    looked_at: Mutex<Option<Instant>>,
+}
+
+/// How it went to follow the store.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Followed {
+    /// The version that is in force; 0 for none.
+    pub(crate) version: u64,
+    /// How long ago the store last answered, where it has.
+    pub(crate) age: Option<Duration>,
+    /// Times that it did not.
+    pub(super) n_errors: u64,
+    /// Overrides that say nothing that can be read here.
+    pub(super) n_unreadable: u64,
+}
+
+/// What becomes of what is said of a tenant.
+#[derive(Debug)]
+pub(super) struct Altered<S> {
+    value: Option<S>,
+    not_after_ms: Option<u64>,
+}
+
+/// Why nothing was altered.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AlterError<E: Error> {
+    #[error("{0}")]
+    Refused(E),
+    #[error("there are {MAX_OVERRIDES} overrides already, and no room for another")]
+    Full,
+    #[error(transparent)]
+    Clock(ClockError),
+    #[error("others change the same tenant at this moment: nothing was changed")]
+    Contended,
+    #[error("{error}: {}", outcome(.error))]
+    Store { error: LinkError },
+}
+
+fn outcome(error: &LinkError) -> &'static str {
+    if error.changed_nothing() {
+        "nothing was changed"
+    } else {
+        "it may have been changed or not: look again"
+    }
+}
+
+impl<E: Error> From<LinkError> for AlterError<E> {
+    fn from(error: LinkError) -> Self {
+        Self::Store { error }
+    }
+}
+
+impl<S> Altered<S> {
+    /// That it is this, or nothing.
+    pub(super) fn to(value: Option<S>) -> Self {
+        Self { value, not_after_ms: None }
+    }
+}
+
+impl<S: Said> Kept<S> {
+    /// Those that the disk has, and no others yet; those in `book` are taken by whoever follows it.
+    pub(super) fn new(shared: Arc<Shared>, book: Option<OverrideBook>) -> Self {
+        let said = on_disk(&shared);
+        let fitted = S::fit(&said, &shared.snapshots.load_full(), &shared.clock);
+        let store = book.map(|book| {
+            let (seen, followed, looked_at) = Default::default();
+            Store { book, seen, followed, looked_at }
+        });
+        let (said, fitted, unsaved) = (Mutex::new(said), ArcSwap::from_pointee(fitted), Notify::new());
+        Self { shared, said, fitted, store, unsaved }
+    }
+
+    /// What binds.
+    pub(crate) fn fitted(&self) -> Arc<S::Fitted> {
+        self.fitted.load_full()
+    }
+
+    /// The fleet file that is current now.
+    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
+        self.shared.snapshots.load_full()
+    }
+
+    /// How it went to follow the store, where there is one.
+    pub(crate) fn followed(&self) -> Option<Followed> {
+        let store = self.store.as_ref()?;
+        let age = store.looked_at.lock().map(|looked_at| looked_at.elapsed());
+        Some(Followed { age, ..*store.followed.lock() })
+    }
+
+    /// Whether every router of the fleet has them.
+    pub(crate) fn are_shared(&self) -> bool {
+        self.store.is_some()
+    }
+
+    /// Changes what is said of `tenant`, at every router or at none. `change` is told what is said now, where that has not ended,
+    /// and the time, which is the store's; while others change the same tenant it is asked again.
+    pub(super) async fn alter<R, E: Error>(
+        &self,
+        tenant: &TenantId,
+        change: impl Fn(Option<S>, u64) -> Result<(Altered<S>, R), E>,
+    ) -> Result<R, AlterError<E>> {
+        match &self.store {
+            Some(store) => self.alter_there(store, tenant.as_str(), change).await,
+            None => self.alter_here(tenant.as_str(), change).await,
+        }
+    }
+
+    async fn alter_here<R, E: Error>(
+        &self,
+        tenant: &str,
+        change: impl Fn(Option<S>, u64) -> Result<(Altered<S>, R), E>,
+    ) -> Result<R, AlterError<E>> {
+        let now_ms = self.shared.clock.now_ms();
+        let result = self.change(|all| {
+            all.retain(|_, said| !said.is_over(now_ms));
+            let (altered, result) = change(all.get(tenant).cloned(), now_ms).map_err(AlterError::Refused)?;
+            match altered.value {
+                None => drop(all.remove(tenant)),
+                // What has ended has made some.
+                Some(_) if all.len() >= MAX_OVERRIDES && !all.contains_key(tenant) => {
+                    return Err(AlterError::Full);
+                }
+                Some(said) => drop(all.insert(tenant.to_owned(), said)),
+            }
+            Ok(result)
+        })?;
+        self.save().await;
+        Ok(result)
+    }
+
+    async fn alter_there<R, E: Error>(
+        &self,
+        store: &Store,
+        tenant: &str,
+        change: impl Fn(Option<S>, u64) -> Result<(Altered<S>, R), E>,
+    ) -> Result<R, AlterError<E>> {
+        // One that has forgotten everything is told first.
+        self.look(store).await?;
+        for _ in 0..MAX_TRIES {
+            let question = self.shared.clock.ask();
+            let look = store.book.look(Some(tenant)).await?;
+            self.shared.clock.note(question, look.now_ms);
+            self.shared.clock.check().map_err(AlterError::Clock)?;
+            let there = look.value.filter(|value| ends_ms(value) > look.now_ms);
+            // What cannot be read, from a later version, say, gives way.
+            let old = there.as_deref().and_then(|value| serde_json::from_str(value).ok());
+            let (Altered { value, not_after_ms }, result) =
+                change(old, look.now_ms).map_err(AlterError::Refused)?;
+            // What is said is numbers and text, which are always JSON.
+            let value = value.map(|said| serde_json::to_string(&said).unwrap_or_default());
+            let swap = Swap { expected: there.as_deref(), value: value.as_deref(), not_after_ms };
+            match store.book.swap(tenant, swap).await? {
+                Swapped::Done => {
+                    self.look(store).await?;
+                    return Ok(result);
+                }
+                Swapped::Full => return Err(AlterError::Full),
+                Swapped::Changed | Swapped::Late => {}
+            }
+        }
+        Err(AlterError::Contended)
+    }
+
+    /// Fits everything to the snapshot that is current now.
+    pub(super) fn refit(&self) {
+        self.change(|_| ());
+    }
+
+    /// Takes over what the store has, and keeps it on disk, for ever.
+    pub(super) async fn follow(self: Arc<Self>) {
+        let follow = async {
+            let Some(store) = &self.store else { return };
+            loop {
+                let looked = self.look(store).await;
+                if let Err(error) = &looked {
+                    store.followed.lock().n_errors += 1;
+                    tracing::debug!(%error, kind = S::KIND, "could not look for overrides: those that are known stay");
+                }
+                tokio::time::sleep(if looked.is_ok() { LOOK_EVERY } else { LOOK_AGAIN }).await;
+            }
+        };
+        let save = async {
+            loop {
+                self.unsaved.notified().await;
+                self.save().await;
+            }
+        };
+        tokio::join!(follow, save);
+    }
+
+    /// Looks whether anything changed, and takes it over.
+    async fn look(&self, store: &Store) -> Result<(), LinkError> {
+        let mut seen = store.seen.lock().await;
+        let mut version = self.version(store).await?;
+        if version.is_none() {
+            // A version outlives every value: a store without one has forgotten, or never had any.
+            self.tell_again(store).await?;
+            version = self.version(store).await?;
+        }
+        if version == *seen {
+            *store.looked_at.lock() = Some(Instant::now());
+            return Ok(());
+        }
+        let all = store.book.all().await?;
+        let n_said = all.len();
+        let read = |(tenant, value): (String, String)| match serde_json::from_str(&value) {
+            Ok(said) => Some((tenant, said)),
+            Err(error) => {
+                tracing::warn!(tenant, %error, kind = S::KIND, "an override in the store cannot be read, and does not bind");
+                None
+            }
+        };
+        let all: HashMap<_, _> = all.into_iter().filter_map(read).collect();
+        tracing::info!(n_overrides = all.len(), kind = S::KIND, "overrides taken over from the store");
+        {
+            let mut followed = store.followed.lock();
+            followed.n_unreadable = (n_said - all.len()) as u64;
+            followed.version = version.unwrap_or(0);
+        }
+        self.change(|said| *said = all);
+        self.unsaved.notify_one();
+        *seen = version;
+        *store.looked_at.lock() = Some(Instant::now());
+        Ok(())
+    }
+
+    /// The store's version; its clock is looked at by the way.
+    async fn version(&self, store: &Store) -> Result<Option<u64>, LinkError> {
+        let question = self.shared.clock.ask();
+        let look = store.book.look(None).await?;
+        self.shared.clock.note(question, look.now_ms);
+        Ok(look.version)
+    }
+
+    /// Writes what is known to a store that knows nothing.
+    async fn tell_again(&self, store: &Store) -> Result<(), LinkError> {
+        let now_ms = self.shared.clock.now_ms();
+        let known: Vec<(String, String)> = {
+            let said = self.said.lock();
+            let live = said.iter().filter(|(_, said)| !said.is_over(now_ms));
+            live.filter_map(|(tenant, said)| Some((tenant.clone(), serde_json::to_string(said).ok()?)))
+                .collect()
+        };
+        if known.is_empty() {
+            return Ok(());
+        }
+        tracing::warn!(
+            n_overrides = known.len(),
+            kind = S::KIND,
+            "the store has no overrides, and is told those that are known"
+        );
+        let known: Vec<_> = known.iter().map(|(tenant, said)| (tenant.as_str(), said.as_str())).collect();
+        store.book.keep(&known).await.map(drop)
+    }
+
+    /// Changes what is said, and what binds with it.
+    fn change<R>(&self, change: impl FnOnce(&mut HashMap<String, S>) -> R) -> R {
+        let mut said = self.said.lock();
+        let result = change(&mut said);
+        // Under the lock, so that the last one to fit has seen the last snapshot and the last word.
+        let shared = &self.shared;
+        self.fitted.store(Arc::new(S::fit(&said, &shared.snapshots.load_full(), &shared.clock)));
+        shared.generation.fetch_add(1, Ordering::Release);
+        result
+    }
+
+    /// Writes what is said to disk, where there is one.
+    async fn save(&self) {
+        let Some(saved) = &self.shared.saved else { return };
+        let said = serde_json::to_value(&*self.said.lock()).unwrap_or_default();
+        saved.write(S::KIND, said).await;
+    }
+}
+
+/// What the disk has of a kind and has not ended. What cannot be read is told and left out.
+fn on_disk<S: Said>(shared: &Shared) -> HashMap<String, S> {
+    let part = shared.saved.as_ref().and_then(|saved| saved.part(S::KIND));
+    let Some(serde_json::Value::Object(part)) = part else { return HashMap::new() };
+    let now_ms = shared.clock.now_ms();
+    let read = |(tenant, value)| match serde_json::from_value::<S>(value) {
+        Ok(said) => Some((tenant, said)).filter(|(_, said)| !said.is_over(now_ms)),
+        Err(error) => {
+            tracing::warn!(tenant, %error, kind = S::KIND, "an override on disk cannot be read, and does not bind");
+            None
+        }
+    };
+    let said: HashMap<_, _> = part.into_iter().filter_map(read).collect();
+    tracing::info!(n_overrides = said.len(), kind = S::KIND, "overrides taken from disk");
+    said
+}
+
+/// When a value of the store ends; one that does not say so has ended.
+fn ends_ms(value: &str) -> u64 {
+    let digits = value.strip_prefix(r#"{"until_ms":"#).unwrap_or_default();
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    digits[..end].parse().unwrap_or(0)
+}

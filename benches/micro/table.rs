@@ -1,11 +1,11 @@
 //! Building a placement's table of 65,536 slots, beside filling a hash map with as many tenants' shards. It is done once for
 //! each fleet file, so it has no target.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::hint::black_box;
 
-use cofferdam_model::{CellId, CellIndex, Weight, ZoneId};
-use cofferdam_placement::{CellSpec, Placement, Slots, Spec};
+use cofferdam_model::{CellId, CellIndex, CellState, Weight, ZoneId};
+use cofferdam_placement::{CellSpec, Placement, Spec};
 
 use crate::contest::{Contest, alone};
 use crate::tenants::random_tenants;
@@ -20,9 +20,10 @@ pub(crate) fn spec(n_cells: usize) -> Spec {
         id: CellId::parse(&format!("cell-{number}")).expect("a plain name"),
         zone: ZoneId::parse("a").expect("a plain name"),
         weight: Weight::default(),
+        state: CellState::Active,
     };
     let cells = (1..=n_cells).map(cell).collect();
-    Spec { seed: 42, slots: Slots::Pow16, cells, shard_size: 2, pins: BTreeMap::new() }
+    Spec { seed: 42, ..Spec::new(cells) }
 }
 
 fn contest(n_cells: usize) -> Contest {

@@ -8,6 +8,7 @@ mod admin;
 mod app;
 mod cells;
 mod data_path;
+mod drains;
 mod gate;
 mod limits;
 mod limits_metrics;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use cofferdam_fleet::{Class, Fleet, SuccessionError};
+use cofferdam_fleet::{Class, Fleet, Pin, SuccessionError};
 use cofferdam_model::{Digest, Revision, Saturation, headers};
 use cofferdam_placement::{CellSpec, Placement, PlacementError, Slots, Spec};
 use cofferdam_proxy::lines::FieldLines;
@@ -12,6 +12,7 @@ use cofferdam_proxy::via::Via;
 use http::header::InvalidHeaderValue;
 
 use crate::cells::{Cell, Directory, Losses, RetryBudget, shed_bounds};
+use crate::drains::Drains;
 use crate::gate::{Judged, Refusals};
 use crate::limits::{LimitsError, PlanLimits, RouteLimits};
 
@@ -20,6 +21,8 @@ use crate::limits::{LimitsError, PlanLimits, RouteLimits};
 pub(crate) struct Snapshot {
     pub(crate) fleet: Fleet,
     pub(crate) placement: Placement,
+    /// Where cells drain: who still belongs to them.
+    pub(crate) drains: Option<Drains>,
     /// By `PlanIndex`.
     pub(crate) plans: Vec<PlanLimits>,
     /// By `RouteIndex`.
@@ -97,11 +100,13 @@ impl Snapshot {
         let via = Via::new(&format!("cofferdam-{}", fleet.name))?;
         let hop = |class: &Class| hop(class, fleet.revision, placement.digest());
         let hops = fleet.cell.classes.iter().map(hop).collect();
+        let drains = Drains::of(&fleet);
         let shed_bounds = shed_bounds(&fleet.cell.classes);
         let (losses, retries) = (Arc::clone(&directory.losses), Arc::clone(&directory.retries));
         Ok(Self {
             fleet,
             placement,
+            drains,
             plans,
             routes,
             cells,
@@ -150,19 +155,23 @@ pub fn placement_spec(fleet: &Fleet) -> Spec {
         id: cell.id.clone(),
         zone: cell.zone.clone(),
         weight: cell.weight,
+        state: cell.state,
     });
-    let rules = &fleet.placement;
-    let pins = rules.pins.iter().map(|pin| {
-        let cells = pin.cells.iter().map(|cell| fleet.cells[cell.get()].id.clone());
-        (pin.tenant, cells.collect())
-    });
+    let (rules, tenant) = (&fleet.placement, &fleet.tenant);
+    let named = |pins: &[Pin]| {
+        let cells = |pin: &Pin| pin.cells.iter().map(|cell| fleet.cells[cell.get()].id.clone()).collect();
+        pins.iter().map(|pin| (pin.tenant, cells(pin))).collect()
+    };
+    let size = |plan| usize::from(fleet.shard_size(plan));
     Spec {
         seed: rules.seed,
         // The fleet file has only the counts that exist.
         slots: Slots::from_count(u64::from(rules.slots)).unwrap_or_default(),
         cells: cells.collect(),
-        shard_size: usize::from(rules.shard_size),
-        pins: pins.collect(),
+        shard_size: size(tenant.unknown),
+        sizes: tenant.plan_of.iter().map(|(tenant, plan)| (*tenant, size(Some(*plan)))).collect(),
+        pins: named(&rules.pins),
+        quarantine: named(&rules.quarantine),
     }
 }
 

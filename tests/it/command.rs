@@ -62,7 +62,7 @@ fn check_says_what_is_wrong_and_where_and_exits_with_2() {
         ("cell: { max_in_flight: ^x }", "cell.max_in_flight", "\"x\""),
         ("cell: { classes: { default: { queue: ^-1 } } }", "cell.classes.default.queue", "-1"),
         ("cell: { classes: { default: { queue: ^unbounded } } }", "cell.classes.default.queue", "unbounded"),
-        ("placement: { shard_size: ^3 }", "placement.shard_size", "shard size 3 exceeds 2 cells"),
+        ("placement: { shard_size: ^3 }", "placement.shard_size", "shard size 3 exceeds 2 active cells"),
         ("^placment: {}", "placment", "placement"),
         ("routes: [{ match: { path: / }, class: ^serach }]", "routes[0].class", "serach"),
         ("placement: { pins: { t: [a, ^c] } }", "placement.pins.t[1]", "c"),

@@ -45,6 +45,7 @@ mod routing;
 mod runtime;
 mod settings;
 mod shared_limits;
+mod states;
 mod streaming;
 mod top;
 mod transfers;

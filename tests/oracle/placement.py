@@ -46,10 +46,16 @@ def neg_log2(u):
     return ((64 - e) << 40) - (LOG2[i] + ((LOG2[i + 1] - LOG2[i]) * r >> 32))
 
 
-def shards(fleet):
-    """The shard of every slot, as indexes of the cells sorted by id."""
-    cells = sorted(fleet["cells"], key=lambda cell: cell["id"].encode())
-    size = fleet["shard_size"]
+def state(cell):
+    return cell.get("state", "active")
+
+
+def shards(fleet, states):
+    """The largest shard of every slot out of cells in these states, as indexes of all cells sorted by id."""
+    everybody = sorted(fleet["cells"], key=lambda cell: cell["id"].encode())
+    places = [i for i, cell in enumerate(everybody) if state(cell) in states]
+    cells = [everybody[i] for i in places]
+    size = width(fleet)
     # log / weight orders as log * (common / weight), and that is a whole number.
     common = math.lcm(*(cell["weight"] for cell in cells))
     seeds = [xxh3_64(cell["id"].encode(), fleet["seed"]) for cell in cells]
@@ -63,11 +69,16 @@ def shards(fleet):
         shard, taken = [], set()
         for _, i in ranked:
             if zones[i] not in taken:
-                shard.append(i)
+                shard.append(places[i])
                 taken.add(zones[i])
                 if len(shard) == size:
                     break
         yield shard
+
+
+def width(fleet):
+    """The size of the largest shard."""
+    return max([fleet["shard_size"], *fleet.get("sizes", {}).values()])
 
 
 def number(value):
@@ -82,24 +93,54 @@ def indexes(shard):
     return b"".join(i.to_bytes(2, "little") for i in shard)
 
 
+def digest(fleet, ids, table):
+    """The digest, in the first layout where that has words for the whole fleet, and in the second where it has not."""
+    pins, quarantine = fleet["pins"], fleet.get("quarantine", {})
+    sizes = {tenant: size for tenant, size in fleet.get("sizes", {}).items() if size != fleet["shard_size"]}
+    states = {cell["id"]: state(cell) for cell in fleet["cells"]}
+    plain = not quarantine and not sizes and set(states.values()) == {"active"}
+
+    def named(shards):
+        yield number(len(shards))
+        for tenant in sorted(shards, key=str.encode):
+            yield text(tenant)
+            if not plain:
+                yield number(len(shards[tenant]))
+            yield indexes([ids.index(cell) for cell in shards[tenant]])
+
+    stream = [text("cofferdam placement 1" if plain else "cofferdam placement 2")]
+    stream += [number(fleet["slots"]), number(fleet["shard_size"])]
+    stream += [] if plain else [number(width(fleet))]
+    stream.append(number(len(ids)))
+    for cell in ids:
+        stream.append(text(cell) if plain else text(cell) + text(states[cell]))
+    stream += [indexes(shard) for shard in table]
+    stream += named(pins)
+    if not plain:
+        stream += named(quarantine)
+        stream.append(number(len(sizes)))
+        stream += [text(tenant) + number(sizes[tenant]) for tenant in sorted(sizes, key=str.encode)]
+    return f"{xxh3_64(b''.join(stream)):016x}"
+
+
 def answer_fleet(fleet):
     """Fills in the fleet's digest, and the slot, shard and reason of each tenant asked for."""
     ids = sorted((cell["id"] for cell in fleet["cells"]), key=str.encode)
-    table = list(shards(fleet))
-    pins = fleet["pins"]
-    stream = [text("cofferdam placement 1"), number(fleet["slots"]), number(fleet["shard_size"]), number(len(ids))]
-    stream += [text(cell) for cell in ids]
-    stream += [indexes(shard) for shard in table]
-    stream.append(number(len(pins)))
-    for tenant in sorted(pins, key=str.encode):
-        stream += [text(tenant), indexes([ids.index(cell) for cell in pins[tenant]])]
-    fleet["digest"] = f"{xxh3_64(b''.join(stream)):016x}"
+    table = list(shards(fleet, {"active"}))
+    drains = any(state(cell) == "draining" for cell in fleet["cells"])
+    before = list(shards(fleet, {"active", "draining"})) if drains else None
+    fleet["digest"] = digest(fleet, ids, table)
+    pins, quarantine, sizes = fleet["pins"], fleet.get("quarantine", {}), fleet.get("sizes", {})
     bits = fleet["slots"].bit_length() - 1
     for placed in fleet["placed"]:
         tenant = placed["tenant"]
-        placed["slot"] = xxh3_64(tenant.encode(), fleet["seed"]) >> (64 - bits)
-        placed["shard"] = pins.get(tenant) or [ids[i] for i in table[placed["slot"]]]
-        placed["reason"] = "pin" if tenant in pins else "slot"
+        slot = xxh3_64(tenant.encode(), fleet["seed"]) >> (64 - bits)
+        size = sizes.get(tenant, fleet["shard_size"])
+        placed["slot"] = slot
+        placed["shard"] = quarantine.get(tenant) or pins.get(tenant) or [ids[i] for i in table[slot][:size]]
+        placed["reason"] = "quarantine" if tenant in quarantine else "pin" if tenant in pins else "slot"
+        if drains:
+            placed["before_drain"] = [ids[i] for i in before[slot][:size]]
 
 
 def main():

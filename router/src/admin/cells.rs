@@ -4,10 +4,12 @@ use std::time::Instant;
 
 use axum::Json;
 use axum::extract::State;
+use cofferdam_model::CellIndex;
 use serde::Serialize;
 
 use super::state::Admin;
-use crate::cells::{Cell, Gauge};
+use crate::cells::Gauge;
+use crate::snapshot::Snapshot;
 
 /// One cell as an operator sees it. Saturations are ratios in 0..=1.
 #[derive(Debug, Serialize)]
@@ -15,6 +17,10 @@ pub(super) struct CellView {
     id: String,
     zone: String,
     url: String,
+    /// What the fleet file has it there for, and until when it drains.
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
     up: bool,
     /// This router's own requests on the cell.
     in_flight: u32,
@@ -33,7 +39,8 @@ struct ReportView {
 }
 
 impl CellView {
-    pub(super) fn new(cell: &Cell, now: Instant) -> Self {
+    pub(super) fn new(snapshot: &Snapshot, index: CellIndex, now: Instant) -> Self {
+        let (cell, said) = (&snapshot.cells[index.get()], &snapshot.fleet.cells[index.get()]);
         let ms = |gauge: &Gauge| gauge.avoided_for.map(|avoided| avoided.as_millis());
         let report = cell.reported(now).map(|reported| ReportView {
             age_ms: reported.age.as_millis(),
@@ -54,6 +61,8 @@ impl CellView {
             id: cell.id.to_string(),
             zone: cell.zone.to_string(),
             url: format!("http://{}", cell.authority),
+            state: said.state.as_str(),
+            until: said.until.map(|until| humantime::format_rfc3339_seconds(until).to_string()),
             up: cell.health.is_up(now),
             in_flight: cell.in_flight(),
             report,
@@ -63,5 +72,7 @@ impl CellView {
 
 pub(super) async fn list(State(admin): State<Admin>) -> Json<Vec<CellView>> {
     let now = Instant::now();
-    Json(admin.snapshots.load().cells.iter().map(|cell| CellView::new(cell, now)).collect())
+    let snapshot = admin.snapshots.load();
+    let cells = (0..).map(CellIndex).take(snapshot.cells.len());
+    Json(cells.map(|cell| CellView::new(&snapshot, cell, now)).collect())
 }

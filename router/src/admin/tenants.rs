@@ -31,6 +31,6 @@ pub(super) async fn show(
         "in_flight": admin.limits.in_flight(&tenant),
         "retries_left": snapshot.retries.left(placed.slot, &fleet.retry_budget, now) as u64,
         "confined": fleet.poison_guard && snapshot.losses.is_confined(&tenant, now),
-        "cells": cells.iter().map(|cell| CellView::new(cell, now)).collect::<Vec<_>>(),
+        "cells": placed.shard.cells().iter().map(|cell| CellView::new(&snapshot, *cell, now)).collect::<Vec<_>>(),
     })))
 }

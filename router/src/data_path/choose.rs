@@ -1,6 +1,7 @@
 //! In which order are the shard's cells tried? What is believed down comes last, and is never left out; before it comes
 //! what is so full that it is avoided. Among the rest home is first, or, where the fleet file says `balance`, whichever
-//! has least to do. Where all have too little room for a class, it is shed.
+//! has least to do. Where all have too little room for a class, it is shed. A cell that drains comes first for what belongs
+//! to it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -33,6 +34,8 @@ pub(super) struct Candidates<'v> {
     cells: &'v [Arc<Cell>],
     class: &'v str,
     choose: Choose,
+    /// Comes before all others for as long as it is up: a session is there.
+    kept_by: Option<CellIndex>,
     /// Where the fleet file wants it: who knows whether the tenant is sent to its home cell alone.
     guard: Option<(&'v Losses, TenantId)>,
     /// By place in the shard; a shard has at most 64 cells.
@@ -49,13 +52,14 @@ struct Rank {
 
 /// Prepares the order; the beliefs are asked at each step, so that they are fresh.
 pub(super) fn choose<'v>(placed: Placed<'v>, snapshot: &'v Snapshot, now: Instant) -> Chosen<'v> {
-    let Placed { admitted, shard, slot } = placed;
+    let Placed { admitted, shard, kept_by, slot } = placed;
     let class = admitted.identified.route.class.get();
     let candidates = Candidates {
         shard,
         cells: &snapshot.cells,
         class: snapshot.fleet.cell.classes[class].name.as_str(),
         choose: snapshot.fleet.placement.choose,
+        kept_by,
         guard: snapshot.fleet.poison_guard.then_some((&*snapshot.losses, admitted.identified.tenant)),
         tried: 0,
     };
@@ -76,6 +80,13 @@ impl<'v> Candidates<'v> {
     }
 
     fn best(&self, now: Instant) -> Option<(usize, CellIndex)> {
+        if let Some(keeper) = self.kept_by {
+            let is_keeper =
+                |&(_, cell): &(usize, CellIndex)| cell == keeper && self.cell(cell).health.is_up(now);
+            if let Some(first) = self.untried(now).find(is_keeper) {
+                return Some(first);
+            }
+        }
         if self.choose == Choose::Primary {
             let is_well = |&(_, cell): &(usize, CellIndex)| self.is_well(cell, now);
             if let Some(first) = self.untried(now).find(is_well) {

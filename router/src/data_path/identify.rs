@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use cofferdam_fleet::{Route, Source, SourceKind, normal_path};
 use cofferdam_limits::{Demand, Levels};
-use cofferdam_model::TenantId;
+use cofferdam_model::{CellIndex, TenantId};
 use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
@@ -22,6 +22,8 @@ pub(super) struct Identified<'v> {
     pub(super) plan: &'v PlanLimits,
     pub(super) route: &'v Route,
     pub(super) on_route: &'v RouteLimits,
+    /// The draining cell that the request says it belongs to.
+    pub(super) marked: Option<CellIndex>,
 }
 
 impl<'v> Identified<'v> {
@@ -32,7 +34,7 @@ impl<'v> Identified<'v> {
 
     /// What is asked of the limits, told to `ask`. The levels of a route with a limit of its own are put together here.
     pub(super) fn demand<R>(&self, ask: impl FnOnce(&Demand<'_>) -> R) -> R {
-        let Self { tenant, plan, route, on_route } = self;
+        let Self { tenant, plan, route, on_route, .. } = self;
         let demand = |levels: &Levels| {
             ask(&Demand {
                 tenant,
@@ -65,7 +67,8 @@ pub(super) fn identify<'v>(view: &'v View, peer: IpAddr, head: &Parts) -> Result
         Some(overridden) => &overridden.limits,
         None => &snapshot.plans[plan.get()],
     };
-    Ok(Identified { tenant, plan, route, on_route })
+    let marked = snapshot.drains.as_ref().and_then(|drains| drains.marked(&head.headers));
+    Ok(Identified { tenant, plan, route, on_route, marked })
 }
 
 /// Takes away what a peer may not say: a tenant header from an address that is not trusted with it.

@@ -138,8 +138,13 @@ mod tests {
         let snapshot = Snapshot::build(fleet, &Directory::default()).unwrap();
         let tenant = TenantId::parse(b"acme", &snapshot.fleet.tenant.alphabet).unwrap();
         let route = &snapshot.fleet.routes.as_slice()[0];
-        let identified =
-            Identified { tenant, plan: &snapshot.plans[0], route, on_route: &snapshot.routes[0] };
+        let identified = Identified {
+            tenant,
+            plan: &snapshot.plans[0],
+            route,
+            on_route: &snapshot.routes[0],
+            marked: None,
+        };
         let forged = Request::get("/").header("host", "a").header("cofferdam-attempt", "9").body(()).unwrap();
         let peer = IpAddr::from([10, 0, 0, 7]);
         let mut outgoing =

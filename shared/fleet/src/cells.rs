@@ -1,12 +1,14 @@
-//! `cells`: who is in the fleet, where, and how large. Not whether a cell is well: that is observed, never configured.
+//! `cells`: who is in the fleet, where, how large, and what for. Not whether a cell is well: that is observed, never configured.
 
 use std::collections::HashMap;
+use std::time::SystemTime;
 
-use cofferdam_model::{CellId, CellIndex, Weight, ZoneId};
+use cofferdam_model::{CellId, CellIndex, CellState, Weight, ZoneId};
 
 use crate::Origin;
 use crate::nearest::did_you_mean;
 use crate::node::{Fields, Mark, Node};
+use crate::time::Time;
 
 /// The most cells that a fleet may have.
 const MAX_CELLS: usize = 4096;
@@ -24,13 +26,17 @@ pub struct Cell {
     pub probe: Option<Origin>,
     /// Its share of homes beside the others'; 1 unless the file says otherwise.
     pub weight: Weight,
+    /// What it is there for; active unless the file says otherwise.
+    pub state: CellState,
+    /// Of a cell that drains: until when it still serves what is marked with it.
+    pub until: Option<SystemTime>,
 }
 
 /// The cells as far as they could be read, sorted by id, and what the checks of other sections ask of them.
 pub(crate) struct Cells<'d> {
     pub(crate) sorted: Vec<Cell>,
-    /// How many the file lists, readable or not.
-    pub(crate) n_written: usize,
+    /// How many the file lists, readable or not, without those that are there for something else than the table.
+    pub(crate) n_active: usize,
     pub(crate) mark: Mark<'d>,
 }
 
@@ -44,7 +50,32 @@ impl<'d> Cells<'d> {
         }
         let mut sorted = read_distinct(&nodes);
         sorted.sort_by(|a, b| a.id.cmp(&b.id));
-        Self { sorted, n_written: nodes.len(), mark }
+        if !sorted.is_empty() && sorted.iter().all(|cell| cell.state != CellState::Active) {
+            mark.refuse("no cell is active: the table has nobody to give tenants to");
+        }
+        let n_others = sorted.iter().filter(|cell| cell.state != CellState::Active).count();
+        Self { sorted, n_active: nodes.len() - n_others, mark }
+    }
+
+    /// Reads how many cells a shard has, and refuses what the active cells cannot fill.
+    pub(crate) fn read_shard_size(&self, node: &Node<'_>) -> Option<u16> {
+        let size = node.whole(1..=u64::from(u16::MAX)).and_then(|size| u16::try_from(size).ok())?;
+        self.check_shard_size(size, &node.mark);
+        Some(size)
+    }
+
+    /// A shard has its cells in zones of their own wherever active cells are in more than one.
+    pub(crate) fn check_shard_size(&self, size: u16, mark: &Mark<'_>) {
+        let (n_cells, n_zones) = (self.n_active, self.n_zones());
+        if n_cells == 0 {
+            return;
+        }
+        if usize::from(size) > n_cells {
+            let cells = if n_cells == 1 { "cell" } else { "cells" };
+            mark.refuse(format_args!("shard size {size} exceeds {n_cells} active {cells}"));
+        } else if n_zones > 1 && usize::from(size) > n_zones {
+            mark.refuse(format_args!("shard size {size} exceeds {n_zones} zones of active cells"));
+        }
     }
 
     /// Finds a cell by the name that another section gives it.
@@ -58,9 +89,10 @@ impl<'d> Cells<'d> {
         found.and_then(|at| u16::try_from(at).ok()).map(CellIndex)
     }
 
-    /// How many zones the cells live in.
+    /// How many zones the active cells live in.
     pub(crate) fn n_zones(&self) -> usize {
-        let mut zones: Vec<_> = self.sorted.iter().map(|cell| &cell.zone).collect();
+        let active = self.sorted.iter().filter(|cell| cell.state == CellState::Active);
+        let mut zones: Vec<_> = active.map(|cell| &cell.zone).collect();
         zones.sort();
         zones.dedup();
         zones.len()
@@ -73,7 +105,7 @@ fn read_distinct(nodes: &[Node<'_>]) -> Vec<Cell> {
     let mut by_address = HashMap::new();
     let mut cells = Vec::with_capacity(nodes.len());
     for node in nodes {
-        let fields = node.fields(&["id", "zone", "url", "probe", "weight"]);
+        let fields = node.fields(&["id", "zone", "url", "probe", "weight", "state", "until"]);
         let Some(cell) = read_cell(&fields) else { continue };
         let line = node.mark.line();
         if let Some(first) = by_id.insert(cell.id.clone(), line) {
@@ -98,5 +130,18 @@ fn read_cell(fields: &Fields<'_>) -> Option<Cell> {
     let zone = fields.scalar("zone").or_else(|| ZoneId::parse("zone-1").ok());
     let probe = fields.scalar("probe");
     let weight = fields.scalar("weight").unwrap_or_default();
-    Some(Cell { id: id?, zone: zone?, url: url?, probe, weight })
+    let state = fields.scalar("state").unwrap_or_default();
+    let until = read_until(fields, state);
+    Some(Cell { id: id?, zone: zone?, url: url?, probe, weight, state, until })
+}
+
+/// A drain has an end, and nothing else has.
+fn read_until(fields: &Fields<'_>, state: CellState) -> Option<SystemTime> {
+    if state == CellState::Draining {
+        return fields.required_scalar("until").map(|Time(until)| until);
+    }
+    if let Some(until) = fields.get("until") {
+        until.mark.refuse(format_args!("a cell that is {state} has no end: this is for one that drains"));
+    }
+    None
 }

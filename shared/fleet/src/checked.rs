@@ -4,15 +4,15 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use cofferdam_model::{FleetName, Revision};
+use cofferdam_model::{FleetName, Revision, TenantId};
 use http::Method;
 
 use crate::cells::Cells;
 use crate::node::{self, Node};
 use crate::plans::Plans;
 use crate::{
-    Ceiling, Cell, CellRules, FleetError, LimitRules, PlacementRules, Plan, Problem, RetryBudget, Route,
-    Routes, TenantRules, tenant, written,
+    Ceiling, Cell, CellRules, FleetError, LimitRules, PlacementRules, Plan, PlanIndex, Problem, RetryBudget,
+    Route, Routes, TenantRules, tenant, written,
 };
 
 /// The words that a file's outermost map may have.
@@ -99,6 +99,11 @@ impl Fleet {
         check(text, base_dir).map_err(|problems| in_file(Path::new("fleet"), problems))
     }
 
+    /// How many cells a tenant of `plan` has; those of no plan have as many as `placement.shard_size` says.
+    pub fn shard_size(&self, plan: Option<PlanIndex>) -> u16 {
+        plan.and_then(|plan| self.plans[plan.get()].shard_size).unwrap_or(self.placement.shard_size)
+    }
+
     /// The route of a request; the path and the query are taken as they came.
     pub fn classify(&self, method: &Method, path: &str, query: Option<&str>) -> &Route {
         &self.routes.as_slice()[self.routes.classify(method, path, query).get()]
@@ -131,9 +136,11 @@ impl Fleet {
         let cells = Cells::read(&root);
         let tenant = tenant::fields(&root);
         let alphabet = tenant::read_alphabet(tenant.as_ref());
-        let placement = PlacementRules::read(&root, base_dir, &cells, &alphabet);
-        let plans = Plans::read(&root);
+        let plans = Plans::read(&root, &cells);
         let tenant = TenantRules::read(&root, tenant.as_ref(), alphabet, &plans);
+        let size_of =
+            |id: &TenantId| tenant.plan_for(id).and_then(|plan| plans.sorted[plan.get()].shard_size);
+        let placement = PlacementRules::read(&root, base_dir, &cells, &tenant.alphabet, size_of);
         let ceiling = Ceiling::read(&root);
         let limits = LimitRules::read(&root);
         let cell = CellRules::read(&root);

@@ -8,6 +8,7 @@
 //! who import both.
 
 mod adaptive;
+mod affinity;
 mod breaker;
 mod cell_rules;
 mod cells;
@@ -16,6 +17,7 @@ mod class;
 mod dependency;
 mod fallback;
 mod limits;
+mod named;
 mod nearest;
 mod node;
 mod origin;
@@ -31,10 +33,12 @@ mod shape;
 mod sources;
 mod succession;
 mod tenant;
+mod time;
 mod trusted;
 mod written;
 
 pub use adaptive::AdaptiveRules;
+pub use affinity::Affinity;
 pub use breaker::BreakerRules;
 pub use cell_rules::CellRules;
 pub use cells::Cell;
@@ -43,10 +47,11 @@ pub use class::{Class, ClassIndex};
 pub use dependency::{Dependency, DependencyIndex};
 pub use fallback::{Fallback, StaticAnswer};
 pub use limits::{Ceiling, LimitMode, LimitModeError, LimitRules};
+pub use named::Pin;
 pub use nearest::did_you_mean;
 pub use origin::{Origin, OriginError};
 pub use path::normal_path;
-pub use placement::{Choose, ChooseError, Pin, PlacementRules};
+pub use placement::{Choose, ChooseError, PlacementRules};
 pub use plans::{Bucket, MAX_BURST, MAX_IN_FLIGHT, Plan, PlanIndex};
 pub use problem::{FleetError, Problem};
 pub use quota::Quota;

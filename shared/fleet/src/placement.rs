@@ -5,19 +5,30 @@ use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 
-use cofferdam_model::{Alphabet, CellIndex, TenantId};
+use cofferdam_model::{Alphabet, TenantId};
 
+use crate::affinity::Affinity;
 use crate::cells::Cells;
+use crate::named::{Naming, PIN, Pin, QUARANTINE};
 use crate::node::{Fields, Node};
 use crate::scalars::{Scalar, Share, scalar};
-use crate::tenant::read_tenant;
 
 /// The sizes that a table may have: an index of 16 or of 20 bits out of a tenant's hash.
 const SLOTS: [u64; 2] = [65_536, 1_048_576];
 
 /// The words of the section.
-const KEYS: [&str; 8] =
-    ["slots", "seed", "seed_file", "shard_size", "pins", "choose", "max_inclusion", "force"];
+const KEYS: [&str; 10] = [
+    "slots",
+    "seed",
+    "seed_file",
+    "shard_size",
+    "pins",
+    "quarantine",
+    "affinity",
+    "choose",
+    "max_inclusion",
+    "force",
+];
 
 /// The most bytes that a seed file is read for.
 const MAX_SEED_FILE: u64 = 1024;
@@ -32,10 +43,15 @@ pub struct PlacementRules {
     pub slots: u32,
     /// The map's seed; 0 unless the file gives one, or names a file that holds one.
     pub seed: u64,
-    /// Cells for each tenant; 2 unless the file says otherwise. At least 1, and at most the number of cells.
+    /// Cells for each tenant whose plan does not say otherwise; 2 unless the file says otherwise. At least 1, and at most
+    /// the number of active cells.
     pub shard_size: u16,
     /// Tenants with cells of their own choosing, sorted by tenant.
     pub pins: Vec<Pin>,
+    /// Tenants that are kept apart from all others, sorted by tenant. It comes before a pin.
+    pub quarantine: Vec<Pin>,
+    /// By what a request says that it belongs to a cell that drains; by nothing unless the file says so.
+    pub affinity: Option<Affinity>,
     /// How routers choose among a shard's cells; primary by default. It moves nobody to another shard.
     pub choose: Choose,
     /// The largest share of slots that one cell may be in, where the file bounds it. A table beyond it is refused.
@@ -60,15 +76,6 @@ pub enum Choose {
 #[error("{0:?} is not primary or balance")]
 pub struct ChooseError(String);
 
-/// A tenant whose cells the file names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pin {
-    /// The tenant.
-    pub tenant: TenantId,
-    /// Its cells, home first: distinct, and as many as the shard size.
-    pub cells: Vec<CellIndex>,
-}
-
 impl Default for PlacementRules {
     fn default() -> Self {
         Self {
@@ -76,6 +83,8 @@ impl Default for PlacementRules {
             seed: 0,
             shard_size: 2,
             pins: Vec::new(),
+            quarantine: Vec::new(),
+            affinity: None,
             choose: Choose::default(),
             max_inclusion: None,
             force: None,
@@ -84,10 +93,19 @@ impl Default for PlacementRules {
 }
 
 impl PlacementRules {
-    pub(crate) fn read(root: &Fields<'_>, base_dir: &Path, cells: &Cells<'_>, alphabet: &Alphabet) -> Self {
+    /// Reads the section; `size_of` is what a tenant's plan says of its shard.
+    pub(crate) fn read(
+        root: &Fields<'_>,
+        base_dir: &Path,
+        cells: &Cells<'_>,
+        alphabet: &Alphabet,
+        size_of: impl Fn(&TenantId) -> Option<u16>,
+    ) -> Self {
         let mut rules = Self::default();
         let Some(section) = root.get("placement") else {
-            check_shard_size(rules.shard_size, cells, root);
+            // What is at fault is the list of cells.
+            cells.check_shard_size(rules.shard_size, &cells.mark);
+            rules.warn_of_one_zone(cells);
             return rules;
         };
         let fields = section.fields(&KEYS);
@@ -95,18 +113,31 @@ impl PlacementRules {
             rules.slots = read_slots(slots).unwrap_or(rules.slots);
         }
         rules.seed = read_seed(&fields, base_dir).unwrap_or(rules.seed);
-        if let Some(size) = fields.get("shard_size") {
-            let size = size.whole(1..=u64::from(u16::MAX)).and_then(|size| u16::try_from(size).ok());
-            rules.shard_size = size.unwrap_or(rules.shard_size);
+        match fields.get("shard_size") {
+            Some(size) => rules.shard_size = cells.read_shard_size(size).unwrap_or(rules.shard_size),
+            None => cells.check_shard_size(rules.shard_size, &cells.mark),
         }
-        check_shard_size(rules.shard_size, cells, &fields);
+        rules.warn_of_one_zone(cells);
+        let named = Naming { cells, alphabet };
         if let Some(pins) = fields.get("pins") {
-            rules.pins = read_pins(pins, rules.shard_size, cells, alphabet);
+            let usual = rules.shard_size;
+            rules.pins = named.read(pins, &PIN, |tenant| Some(size_of(tenant).unwrap_or(usual)));
         }
+        if let Some(quarantine) = fields.get("quarantine") {
+            rules.quarantine = named.read(quarantine, &QUARANTINE, |_| None);
+        }
+        rules.affinity = fields.get("affinity").and_then(Affinity::read);
         rules.choose = fields.scalar("choose").unwrap_or_default();
         rules.max_inclusion = fields.scalar("max_inclusion");
         rules.force = fields.get("force").and_then(|node| node.read("a reason", read_reason));
         rules
+    }
+
+    fn warn_of_one_zone(&self, cells: &Cells<'_>) {
+        let fits = usize::from(self.shard_size) <= cells.n_active;
+        if cells.n_zones() == 1 && self.shard_size > 1 && fits {
+            cells.mark.warn("all cells are in one zone: shards run without zone separation");
+        }
     }
 }
 
@@ -147,26 +178,6 @@ fn read_slots(node: &Node<'_>) -> Option<u32> {
     u32::try_from(slots).ok()
 }
 
-/// A shard has its cells in zones of their own wherever there is more than one zone. Where a size is not given, what
-/// is at fault is the list of cells.
-fn check_shard_size(size: u16, cells: &Cells<'_>, fields: &Fields<'_>) {
-    let mark = fields.get("shard_size").map_or(&cells.mark, |node| &node.mark);
-    let (n_cells, n_zones) = (cells.n_written, cells.n_zones());
-    if n_cells == 0 {
-        return;
-    }
-    if usize::from(size) > n_cells {
-        mark.refuse(format_args!(
-            "shard size {size} exceeds {n_cells} {}",
-            if n_cells == 1 { "cell" } else { "cells" }
-        ));
-    } else if n_zones > 1 && usize::from(size) > n_zones {
-        mark.refuse(format_args!("shard size {size} exceeds {n_zones} zones"));
-    } else if n_zones == 1 && size > 1 {
-        cells.mark.warn("all cells are in one zone: shards run without zone separation");
-    }
-}
-
 fn read_seed(fields: &Fields<'_>, base_dir: &Path) -> Option<u64> {
     const WANTED: &str = "a seed from 0 to 18446744073709551615";
     let parse = |text: &str| {
@@ -194,31 +205,4 @@ fn read_short(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     std::fs::File::open(path)?.take(MAX_SEED_FILE).read_to_string(&mut text)?;
     Ok(text)
-}
-
-fn read_pins(node: &Node<'_>, shard_size: u16, cells: &Cells<'_>, alphabet: &Alphabet) -> Vec<Pin> {
-    const WANTED: &str = "a list of cells, home first";
-    let mut pins = Vec::new();
-    for entry in node.entries("a map from tenants to their cells") {
-        let tenant = read_tenant(&entry, alphabet);
-        let nodes = entry.value.filled_list(WANTED);
-        let n_pinned = nodes.len();
-        if n_pinned > 0 && n_pinned != usize::from(shard_size) {
-            entry
-                .value
-                .mark
-                .refuse(format_args!("a pin of {n_pinned} does not match shard size {shard_size}"));
-        }
-        let mut pinned = Vec::with_capacity(n_pinned);
-        for node in nodes {
-            let Some(cell) = cells.resolve(&node) else { continue };
-            if pinned.contains(&cell) {
-                node.mark.refuse(format_args!("cell {} is pinned twice", cells.sorted[cell.get()].id));
-            }
-            pinned.push(cell);
-        }
-        pins.extend(tenant.map(|tenant| Pin { tenant, cells: pinned }));
-    }
-    pins.sort_by_key(|pin| pin.tenant);
-    pins
 }

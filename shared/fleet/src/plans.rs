@@ -3,6 +3,7 @@
 use cofferdam_model::{OnStoreFailure, PlanName, Rate};
 
 use crate::Quota;
+use crate::cells::Cells;
 use crate::nearest::did_you_mean;
 use crate::node::{Entry, Fields, Mark};
 
@@ -54,6 +55,8 @@ pub struct Plan {
     pub on_store_failure: Option<OnStoreFailure>,
     /// Whether the plan only counts what it would refuse.
     pub shadow: bool,
+    /// How many cells its tenants have; what [`crate::PlacementRules`] says unless the plan says otherwise.
+    pub shard_size: Option<u16>,
 }
 
 /// The plans as far as they could be read, sorted by name.
@@ -86,12 +89,21 @@ impl Plan {
             weight: 1,
             on_store_failure: None,
             shadow: false,
+            shard_size: None,
         }
     }
 
-    fn read(entry: &Entry<'_>) -> Option<Self> {
-        const KEYS: [&str; 7] =
-            ["sustained", "burst", "max_in_flight", "quota", "weight", "on_store_failure", "shadow"];
+    fn read(entry: &Entry<'_>, cells: &Cells<'_>) -> Option<Self> {
+        const KEYS: [&str; 8] = [
+            "sustained",
+            "burst",
+            "max_in_flight",
+            "quota",
+            "weight",
+            "on_store_failure",
+            "shadow",
+            "shard_size",
+        ];
         let name = entry.key();
         let fields = entry.value.fields(&KEYS);
         let (bucket, max_in_flight) = (read_bucket(&fields), read_max_in_flight(&fields));
@@ -107,12 +119,13 @@ impl Plan {
         plan.weight = fields.whole_u32_or("weight", 1..=MAX_WEIGHT, plan.weight);
         plan.on_store_failure = fields.scalar("on_store_failure");
         plan.shadow = fields.scalar("shadow").unwrap_or_default();
+        plan.shard_size = fields.get("shard_size").and_then(|node| cells.read_shard_size(node));
         Some(plan)
     }
 }
 
 impl Plans {
-    pub(crate) fn read(root: &Fields<'_>) -> Self {
+    pub(crate) fn read(root: &Fields<'_>, cells: &Cells<'_>) -> Self {
         let Some(section) = root.get("plans") else {
             return Self {
                 sorted: Plan::default_plan().into_iter().collect(),
@@ -131,7 +144,7 @@ impl Plans {
             if entry.name == REFUSE {
                 entry.mark.refuse("`refuse` cannot name a plan: it stands for none in tenant.unknown");
             }
-            sorted.extend(Plan::read(&entry));
+            sorted.extend(Plan::read(&entry, cells));
         }
         sorted.sort_by(|a, b| a.name.cmp(&b.name));
         Self { sorted, default_plan: None }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use cofferdam_model::{
-    CellId, ClassName, DependencyName, FleetName, OnStoreFailure, PlanName, Rate, Weight, ZoneId,
+    CellId, CellState, ClassName, DependencyName, FleetName, OnStoreFailure, PlanName, Rate, Weight, ZoneId,
 };
 
 /// A value that is written as one scalar.
@@ -32,6 +32,7 @@ pub(crate) use scalar;
 
 scalar! {
     CellId, CellId::parse, "a cell's name";
+    CellState, CellState::from_str, "active, draining, dedicated, quarantine or disabled";
     ClassName, ClassName::parse, "a class's name";
     FleetName, FleetName::parse, "the fleet's name";
     OnStoreFailure, OnStoreFailure::from_str, "local, open or closed";

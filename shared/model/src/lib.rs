@@ -3,6 +3,7 @@
 //! No I/O, no runtime, no clock: every type here can be built and compared in a unit test.
 
 mod cell;
+mod cell_state;
 mod class;
 mod failure;
 pub mod headers;
@@ -15,6 +16,7 @@ mod version;
 mod weight;
 
 pub use cell::{CellId, CellIndex, NameError, Shard, ZoneId};
+pub use cell_state::{CellState, CellStateError};
 pub use class::{ClassName, DependencyName, PlanName};
 pub use failure::{OnStoreFailure, OnStoreFailureError};
 pub use hop::{Hop, HopError, HopFields};

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use cofferdam_model::{CellId, CellIndex, Weight};
+use cofferdam_model::{CellId, CellIndex, CellState, Weight};
 
 use crate::placement::Placement;
 use crate::violations::{Violation, violations};
 
-/// Two placements side by side. Every count is over [`slots`](Self::slots); pins move tenants, not slots, and do not
-/// count.
+/// Two placements side by side. Every count is over [`slots`](Self::slots), and over shards of the usual size, with which
+/// larger ones begin; pins move tenants, not slots, and do not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comparison {
     /// How many slots were compared: the larger of both tables' counts. A slot of the smaller table stands for as many
@@ -64,7 +64,7 @@ pub struct CellShare {
     /// Slots whose home it is.
     pub primary: u32,
     /// The most slots that may have it by its weight: twice its part of all places. A cell in more of them would carry
-    /// more than twice what it was given for, as soon as homes fail.
+    /// more than twice what it was given for, as soon as homes fail. None for a cell that is not active.
     pub most_by_weight: u32,
 }
 
@@ -151,7 +151,9 @@ fn shares(placement: &Placement, slots: u32) -> BTreeMap<CellId, CellShare> {
             inclusion[cell.get()] += each;
         }
     }
-    let total: u64 = placement.weights().iter().map(|&weight| thousandths(weight)).sum();
+    let is_active = |at: usize| placement.state_of(CellIndex(at as u16)) == CellState::Active;
+    let weights = placement.weights().iter().enumerate().filter(|(at, _)| is_active(*at));
+    let total: u64 = weights.map(|(_, &weight)| thousandths(weight)).sum();
     let most_by_weight = |weight: Weight| {
         // Weights have 20 bits, slots 21 and shards 7.
         let twice = 2 * thousandths(weight) * u64::from(slots) * placement.shard_size() as u64 / total;
@@ -160,7 +162,8 @@ fn shares(placement: &Placement, slots: u32) -> BTreeMap<CellId, CellShare> {
     let cells = placement.cells().iter().zip(placement.weights()).enumerate();
     let share = |(at, (id, &weight)): (usize, (&CellId, _))| {
         let (inclusion, primary) = (inclusion[at], primary[at]);
-        (id.clone(), CellShare { inclusion, primary, most_by_weight: most_by_weight(weight) })
+        let most_by_weight = if is_active(at) { most_by_weight(weight) } else { 0 };
+        (id.clone(), CellShare { inclusion, primary, most_by_weight })
     };
     cells.map(share).collect()
 }

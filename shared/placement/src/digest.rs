@@ -11,10 +11,10 @@ use twox_hash::XxHash3_64;
 pub(crate) struct DigestWriter(XxHash3_64);
 
 impl DigestWriter {
-    /// An empty stream, but for the name of this layout of bytes.
-    pub(crate) fn new() -> Self {
+    /// An empty stream, but for the name of its layout of bytes.
+    pub(crate) fn new(layout: u8) -> Self {
         let mut writer = Self(XxHash3_64::with_seed(0));
-        writer.text("cofferdam placement 1");
+        writer.text(&format!("cofferdam placement {layout}"));
         writer
     }
 

@@ -24,10 +24,12 @@
 //!    arrive is home, with probability `w / W`. Weights are whole thousandths from 1 to 1,000,000, quotients are
 //!    compared by cross-multiplication in 128 bits, so ten times every weight moves nothing. Ties go to the smaller cell
 //!    id, by bytes.
-//! 5. **Shard.** Where the cells are in several zones, each zone sends its best cell, and the shard is the `k` best of
+//! 5. **Shard.** Active cells alone take part. Where they are in several zones, each zone sends its best cell, and the shard is the `k` best of
 //!    those, best first; the first is home. In one zone it is the `k` best cells. A shard of `k` is therefore the
 //!    beginning of the shard of `k + 1`.
-//! 6. **Pins** come before the table, and may name any distinct cells, within one zone too.
+//!    The table is made for the largest shard of any tenant; each tenant has the beginning of its slot's.
+//! 6. **Pins** come before the table, and name distinct cells that are active or dedicated, within one zone too.
+//!    **Quarantine** comes before pins, and names quarantine cells.
 //! 7. **Digest.** XXH3-64 with seed 0 over the bytes that [`Placement::digest`] describes.
 //!
 //! # What moves
@@ -38,19 +40,24 @@
 //! and that lone cell is then in every shard of two.
 
 pub mod blast;
+mod by_tenant;
+mod checked;
 mod comparison;
 mod digest;
 pub mod gate;
 mod hash;
 mod log2;
 mod placement;
+mod pool;
+mod reason;
 mod rendezvous;
 mod sets;
 mod spec;
 mod violations;
 
 pub use comparison::{CellChange, CellShare, Comparison, Remapped};
-pub use placement::{Placed, Placement, Reason};
+pub use placement::{Placed, Placement};
+pub use reason::Reason;
 pub use sets::Sets;
 pub use spec::{CellSpec, MAX_CELLS, MAX_SHARD_SIZE, PlacementError, Slots, Spec};
 pub use violations::Violation;

@@ -1,20 +1,25 @@
-//! The table: built once from a [`Spec`], then only read. It knows indexes of cells, not what state a cell is in.
+//! The table: built once from a [`Spec`], then only read. It knows indexes of cells, and nothing of their health.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use cofferdam_model::{CellId, CellIndex, Digest, Shard, TenantId, Weight, ZoneId};
+use cofferdam_model::{CellId, CellIndex, CellState, Digest, Shard, TenantId, Weight, ZoneId};
 
+use crate::by_tenant::ByTenant;
+use crate::checked::Checked;
 use crate::digest::DigestWriter;
 use crate::hash;
-use crate::rendezvous::{Entrant, rank};
-use crate::spec::{CellSpec, Checked, PlacementError, Slots, Spec};
+use crate::pool::Pool;
+use crate::reason::Reason;
+use crate::spec::{MAX_SHARD_SIZE, PlacementError, Slots, Spec};
 
 /// Who has which cells. Immutable once built: a new fleet file makes a new one.
 pub struct Placement {
     seed: u64,
     slots: Slots,
     shard_size: usize,
+    /// The size of the largest shard.
+    width: usize,
     zone_separated: bool,
     /// Sorted; a [`CellIndex`] is a place in it.
     cells: Box<[CellId]>,
@@ -22,23 +27,22 @@ pub struct Placement {
     weights: Box<[Weight]>,
     /// By [`CellIndex`].
     zones: Box<[ZoneId]>,
-    /// `shard_size` cells for each slot, slot by slot, 2 bytes each.
+    /// By [`CellIndex`].
+    states: Box<[CellState]>,
+    /// `width` cells for each slot, slot by slot, 2 bytes each.
     table: Box<[CellIndex]>,
-    /// Sorted by slot, then tenant: the slot is known when a pin is looked for, and compares faster than an id.
-    pins: Box<[Pin]>,
+    /// The same as if draining cells were active, where there are any.
+    before_drain: Option<Box<[CellIndex]>>,
+    sizes: ByTenant<usize>,
+    pins: ByTenant<Box<[CellIndex]>>,
+    quarantine: ByTenant<Box<[CellIndex]>>,
     digest: Digest,
-}
-
-struct Pin {
-    slot: u32,
-    tenant: TenantId,
-    shard: Box<[CellIndex]>,
 }
 
 /// Where a tenant is, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed<'a> {
-    /// The tenant's slot, also where a pin overrules it.
+    /// The tenant's slot, also where a pin or a quarantine overrules it.
     pub slot: u32,
     /// The tenant's cells, home first.
     pub shard: Shard<'a>,
@@ -46,65 +50,123 @@ pub struct Placed<'a> {
     pub reason: Reason,
 }
 
-/// What decided a shard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    /// The fleet file names the tenant's cells.
-    Pin,
-    /// The table, by the tenant's slot.
-    Slot,
-}
-
-impl Reason {
-    /// The reason as output and logs write it: `pin` or `slot`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pin => "pin",
-            Self::Slot => "slot",
-        }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 impl Placement {
-    /// Builds the table: one draw for each slot and cell.
+    /// Builds the table: one draw for each slot and active cell; and a second one while cells drain.
     ///
     /// # Errors
     ///
     /// Refuses a spec that makes no table; see [`PlacementError`].
     pub fn build(spec: &Spec) -> Result<Self, PlacementError> {
-        let checked = spec.check()?;
-        let pins = pins(spec, &checked)?;
+        let (Checked { cells, width }, active) = spec.check()?;
+        let drains = cells.iter().any(|cell| cell.state == CellState::Draining);
+        let before_drain = drains
+            .then(|| Pool::of(&cells, |cell| matches!(cell.state, CellState::Active | CellState::Draining)));
+        let by_slot = |tenant: &TenantId| hash::slot_of(tenant, spec.seed, spec.slots);
+        let sizes = spec.sizes.iter().map(|(tenant, size)| (by_slot(tenant), *tenant, *size));
+        let none = || ByTenant::new(Vec::new());
         let mut placement = Self {
             seed: spec.seed,
             slots: spec.slots,
             shard_size: spec.shard_size,
-            zone_separated: checked.zone_separated(),
-            cells: checked.cells.iter().map(|cell| cell.id.clone()).collect(),
-            weights: checked.cells.iter().map(|cell| cell.weight).collect(),
-            zones: checked.cells.iter().map(|cell| cell.zone.clone()).collect(),
-            table: table(spec, &entrants(spec.seed, &checked)),
-            pins,
+            width,
+            zone_separated: active.zone_separated(),
+            cells: cells.iter().map(|cell| cell.id.clone()).collect(),
+            weights: cells.iter().map(|cell| cell.weight).collect(),
+            zones: cells.iter().map(|cell| cell.zone.clone()).collect(),
+            states: cells.iter().map(|cell| cell.state).collect(),
+            table: active.table(spec, width),
+            before_drain: before_drain.map(|pool| pool.table(spec, width)),
+            sizes: ByTenant::new(sizes.filter(|(_, _, size)| *size != spec.shard_size).collect()),
+            pins: none(),
+            quarantine: none(),
             digest: Digest(0),
         };
+        placement.pins = placement.named_by_tenant(Reason::Pin, &spec.pins)?;
+        placement.quarantine = placement.named_by_tenant(Reason::Quarantine, &spec.quarantine)?;
         placement.digest = placement.compute_digest();
         Ok(placement)
     }
 
-    /// The tenant's cells: its pin, or else one hash and one load.
+    /// The tenant's cells: its quarantine or its pin, or else one hash and one load.
     pub fn place(&self, tenant: &TenantId) -> Placed<'_> {
         let slot = self.slot_of(tenant);
-        if !self.pins.is_empty()
-            && let Ok(at) = self.pins.binary_search_by(|pin| (pin.slot, &pin.tenant).cmp(&(slot, tenant)))
-        {
-            return Placed { slot, shard: Shard::new(&self.pins[at].shard), reason: Reason::Pin };
+        if let Some(shard) = self.quarantine.get(slot, tenant) {
+            return Placed { slot, shard: Shard::new(shard), reason: Reason::Quarantine };
         }
-        Placed { slot, shard: self.shard_of_slot(slot), reason: Reason::Slot }
+        if let Some(shard) = self.pins.get(slot, tenant) {
+            return Placed { slot, shard: Shard::new(shard), reason: Reason::Pin };
+        }
+        let shard = self.cut(&self.table, slot, self.size_at(slot, tenant));
+        Placed { slot, shard, reason: Reason::Slot }
+    }
+
+    /// The cells that the tenant had by its slot before cells began to drain; `None` where none drains.
+    pub fn shard_before_drain(&self, tenant: &TenantId) -> Option<Shard<'_>> {
+        let slot = self.slot_of(tenant);
+        Some(self.cut(self.before_drain.as_ref()?, slot, self.size_at(slot, tenant)))
+    }
+
+    /// How many cells the tenant has by its slot.
+    pub fn size_of(&self, tenant: &TenantId) -> usize {
+        self.size_at(self.slot_of(tenant), tenant)
+    }
+
+    fn size_at(&self, slot: u32, tenant: &TenantId) -> usize {
+        self.sizes.get(slot, tenant).copied().unwrap_or(self.shard_size)
+    }
+
+    fn cut<'a>(&self, table: &'a [CellIndex], slot: u32, size: usize) -> Shard<'a> {
+        let start = slot as usize * self.width;
+        Shard::new(&table[start..start + size])
+    }
+
+    /// The shard that a pin or a quarantine of `tenant` gives it by naming cells, home first.
+    ///
+    /// # Errors
+    ///
+    /// Refuses unknown cells, those that are there for something else, one that is named twice, and a number of cells
+    /// that is not possible: a pin has as many as the tenant's shard has by its slot.
+    pub fn named(
+        &self,
+        of: Reason,
+        tenant: &TenantId,
+        names: &[CellId],
+    ) -> Result<Box<[CellIndex]>, PlacementError> {
+        let (tenant, cells, size) = (*tenant, names.len(), self.size_of(tenant));
+        let is_quarantine = of == Reason::Quarantine;
+        if is_quarantine && !(1..=MAX_SHARD_SIZE).contains(&cells) {
+            return Err(PlacementError::QuarantineLength { tenant, cells });
+        }
+        if !is_quarantine && cells != size {
+            return Err(PlacementError::PinLength { tenant, cells, size });
+        }
+        let mut shard = Vec::with_capacity(cells);
+        for name in names {
+            let cell = || name.clone();
+            let Some(index) = self.index_of(name) else {
+                return Err(PlacementError::NamesUnknownCell { of, tenant, cell: cell() });
+            };
+            let state = self.state_of(index);
+            if !takes(state, of) {
+                return Err(PlacementError::NamesCellInState { of, tenant, cell: cell(), state });
+            }
+            if shard.contains(&index) {
+                return Err(PlacementError::NamesCellTwice { of, tenant, cell: cell() });
+            }
+            shard.push(index);
+        }
+        Ok(shard.into())
+    }
+
+    fn named_by_tenant(
+        &self,
+        of: Reason,
+        named: &BTreeMap<TenantId, Vec<CellId>>,
+    ) -> Result<ByTenant<Box<[CellIndex]>>, PlacementError> {
+        let shard = |(tenant, names): (&TenantId, &Vec<CellId>)| {
+            Ok((self.slot_of(tenant), *tenant, self.named(of, tenant, names)?))
+        };
+        named.iter().map(shard).collect::<Result<_, _>>().map(ByTenant::new)
     }
 
     /// The tenant's slot, below [`slots`](Self::slots)' count.
@@ -112,14 +174,22 @@ impl Placement {
         hash::slot_of(tenant, self.seed, self.slots)
     }
 
-    /// A slot's cells, home first.
+    /// A slot's cells, home first: as many as the usual tenant has.
     ///
     /// # Panics
     ///
     /// Where there is no such slot.
     pub fn shard_of_slot(&self, slot: u32) -> Shard<'_> {
-        let start = slot as usize * self.shard_size;
-        Shard::new(&self.table[start..start + self.shard_size])
+        self.cut(&self.table, slot, self.shard_size)
+    }
+
+    /// A slot's cells, home first: as many as the largest shard has. Smaller ones begin it.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such slot.
+    pub fn largest_shard_of_slot(&self, slot: u32) -> Shard<'_> {
+        self.cut(&self.table, slot, self.width)
     }
 
     /// The cells, sorted by id: a [`CellIndex`] is a place in this slice.
@@ -128,7 +198,7 @@ impl Placement {
     }
 
     /// The place of a cell in [`cells`](Self::cells).
-    pub(crate) fn index_of(&self, id: &CellId) -> Option<CellIndex> {
+    pub fn index_of(&self, id: &CellId) -> Option<CellIndex> {
         // An index has 16 bits, and so many cells at most.
         self.cells.binary_search(id).ok().map(|at| CellIndex(at as u16))
     }
@@ -138,6 +208,11 @@ impl Placement {
         &self.weights
     }
 
+    /// What a cell is there for.
+    pub fn state_of(&self, cell: CellIndex) -> CellState {
+        self.states[cell.get()]
+    }
+
     /// The cells' zones, by [`CellIndex`].
     pub(crate) fn zones(&self) -> &[ZoneId] {
         &self.zones
@@ -145,7 +220,7 @@ impl Placement {
 
     /// The pinned tenants and their cells, home first.
     pub(crate) fn pins(&self) -> impl Iterator<Item = (&TenantId, &[CellIndex])> {
-        self.pins.iter().map(|pin| (&pin.tenant, &*pin.shard))
+        self.pins.iter().map(|(tenant, shard)| (tenant, &**shard))
     }
 
     /// Whether both maps have one seed, so that tenants have the same slots in tables of one size.
@@ -158,19 +233,19 @@ impl Placement {
         self.slots
     }
 
-    /// How many cells a shard has.
+    /// How many cells the usual tenant has.
     pub fn shard_size(&self) -> usize {
         self.shard_size
     }
 
-    /// Whether the cells of a slot's shard are all in different zones: true where the fleet has several. A pin may
+    /// Whether the cells of a slot's shard are all in different zones: true where active cells are in several. A pin may
     /// still name two cells of one zone.
     pub fn zone_separated(&self) -> bool {
         self.zone_separated
     }
 
-    /// A digest of the table and the pins: XXH3-64 with seed 0 over these bytes. A number has 4 bytes, an index of a
-    /// cell 2, both little-endian; a text is its length as a number, then its bytes.
+    /// A digest of the table, the pins and the quarantine: XXH3-64 with seed 0 over these bytes. A number has 4 bytes, an
+    /// index of a cell 2, both little-endian; a text is its length as a number, then its bytes.
     ///
     /// - the text `cofferdam placement 1`;
     /// - numbers: slots, shard size, cells;
@@ -178,27 +253,66 @@ impl Placement {
     /// - for each slot, from 0: its shard's indexes, home first;
     /// - the number of pins, and for each, by the tenant id's bytes: the text of the tenant id, then the indexes.
     ///
+    /// That is so for a fleet whose cells are all active, without a quarantine, and where every tenant has as many cells.
+    /// For any other
+    ///
+    /// - the text is `cofferdam placement 2`;
+    /// - the shard size is the usual tenant's, and behind it stands the number of cells in the largest shard, of which the
+    ///   table has one for each slot;
+    /// - each cell's id is followed by the text of its state;
+    /// - the tenant of a pin is followed by the number of its indexes;
+    /// - behind the pins stands the quarantine, in the same form; and the number of tenants with a size that is not the
+    ///   usual one, and for each, by the tenant id's bytes: its text, and the size.
+    ///
     /// Weights and zones show in the table. So does the map's seed, as soon as there are two cells; it may be secret and
     /// is not written down.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
+    /// Whether it says nothing that the first layout of digests has no words for.
+    fn is_plain(&self) -> bool {
+        let all_active = self.states.iter().all(|state| *state == CellState::Active);
+        all_active && self.quarantine.is_empty() && self.width == self.shard_size && self.sizes.is_empty()
+    }
+
+    // Every number is bounded far below 2^32 by the spec's check.
     fn compute_digest(&self) -> Digest {
-        let mut writer = DigestWriter::new();
+        let is_plain = self.is_plain();
+        let mut writer = DigestWriter::new(if is_plain { 1 } else { 2 });
         writer.number(self.slots.count());
-        // Both are bounded far below 2^32 by the spec's check.
         writer.number(self.shard_size as u32);
+        if !is_plain {
+            writer.number(self.width as u32);
+        }
         writer.number(self.cells.len() as u32);
-        for cell in &self.cells {
+        for (cell, state) in self.cells.iter().zip(&self.states) {
             writer.text(cell.as_str());
+            if !is_plain {
+                writer.text(state.as_str());
+            }
         }
         writer.cells(&self.table);
-        let by_tenant: BTreeMap<&TenantId, &[CellIndex]> = self.pins().collect();
-        writer.number(by_tenant.len() as u32);
-        for (tenant, shard) in by_tenant {
-            writer.text(tenant.as_str());
-            writer.cells(shard);
+        let mut named = |shards: &ByTenant<Box<[CellIndex]>>| {
+            let by_tenant: BTreeMap<_, _> = shards.iter().collect();
+            writer.number(by_tenant.len() as u32);
+            for (tenant, shard) in by_tenant {
+                writer.text(tenant.as_str());
+                if !is_plain {
+                    writer.number(shard.len() as u32);
+                }
+                writer.cells(shard);
+            }
+        };
+        named(&self.pins);
+        if !is_plain {
+            named(&self.quarantine);
+            let sizes: BTreeMap<_, _> = self.sizes.iter().collect();
+            writer.number(sizes.len() as u32);
+            for (tenant, size) in sizes {
+                writer.text(tenant.as_str());
+                writer.number(*size as u32);
+            }
         }
         writer.finish()
     }
@@ -211,40 +325,17 @@ impl fmt::Debug for Placement {
             .field("slots", &self.slots.count())
             .field("shard_size", &self.shard_size)
             .field("cells", &self.cells)
-            .field("pins", &self.pins.len())
+            .field("pins", &self.pins.iter().len())
             .field("digest", &self.digest)
             .finish_non_exhaustive()
     }
 }
 
-fn pins(spec: &Spec, checked: &Checked<'_>) -> Result<Box<[Pin]>, PlacementError> {
-    let mut pins = Vec::with_capacity(spec.pins.len());
-    for (tenant, names) in &spec.pins {
-        pins.push(Pin {
-            slot: hash::slot_of(tenant, spec.seed, spec.slots),
-            tenant: *tenant,
-            shard: checked.pin(tenant, names, spec.shard_size)?,
-        });
+/// Whether a cell in `state` may be named for a tenant.
+fn takes(state: CellState, of: Reason) -> bool {
+    match of {
+        Reason::Quarantine => state == CellState::Quarantine,
+        Reason::Pin => matches!(state, CellState::Active | CellState::Dedicated),
+        Reason::Slot => state == CellState::Active,
     }
-    pins.sort_by_key(|pin| (pin.slot, pin.tenant));
-    Ok(pins.into())
-}
-
-fn entrants(seed: u64, checked: &Checked<'_>) -> Vec<Entrant> {
-    let entrant = |(cell, index): (&&CellSpec, u16)| Entrant {
-        seed: hash::cell_seed(&cell.id, seed),
-        weight: cell.weight.thousandths(),
-        group: checked.group(CellIndex(index)),
-    };
-    checked.cells.iter().zip(0..).map(entrant).collect()
-}
-
-fn table(spec: &Spec, entrants: &[Entrant]) -> Box<[CellIndex]> {
-    let mut table = Vec::with_capacity(spec.slots.count() as usize * spec.shard_size);
-    let mut best = Vec::with_capacity(spec.shard_size + 1);
-    for slot in 0..spec.slots.count() {
-        rank(slot, entrants, spec.shard_size, &mut best);
-        table.extend(best.iter().map(|candidate| candidate.cell));
-    }
-    table.into()
 }

@@ -15,6 +15,8 @@ pub(crate) struct Entrant {
     pub(crate) weight: u32,
     /// At most one cell of a group is in a shard: its zone, or the cell itself where there is one zone only.
     pub(crate) group: u16,
+    /// Which cell it is. Entrants come in the order of cells.
+    pub(crate) cell: CellIndex,
 }
 
 /// An entrant's result in one slot.
@@ -42,12 +44,12 @@ impl Candidate {
 pub(crate) fn rank(slot: u32, entrants: &[Entrant], size: usize, best: &mut Vec<Candidate>) {
     best.clear();
     let salt = slot_salt(slot);
-    for (entrant, cell) in entrants.iter().zip(0..) {
+    for entrant in entrants {
         let candidate = Candidate {
             log: neg_log2(draw(entrant.seed, salt)),
             weight: entrant.weight,
             group: entrant.group,
-            cell: CellIndex(cell),
+            cell: entrant.cell,
         };
         let full = best.len() == size;
         if full && best.last().is_some_and(|worst| !candidate.beats(worst)) {
@@ -97,8 +99,8 @@ mod tests {
             size in 1..5_usize,
             slot in 0..1000_u32,
         ) {
-            let entrants: Vec<Entrant> =
-                cells.into_iter().map(|(seed, weight, group)| Entrant { seed, weight, group }).collect();
+            let entrant = |((seed, weight, group), cell)| Entrant { seed, weight, group, cell: CellIndex(cell) };
+            let entrants: Vec<Entrant> = cells.into_iter().zip(0..).map(entrant).collect();
             let mut best = Vec::new();
             rank(slot, &entrants, size, &mut best);
             let ranked: Vec<u16> = best.iter().map(|c| c.cell.0).collect();

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use cofferdam_model::{CellId, CellIndex, TenantId, Weight, ZoneId};
+use cofferdam_model::{CellId, CellState, TenantId, Weight, ZoneId};
+
+use crate::reason::Reason;
 
 /// The most cells of a fleet: an index has 16 bits.
 pub const MAX_CELLS: usize = 65_535;
@@ -19,6 +21,8 @@ pub struct CellSpec {
     pub zone: ZoneId,
     /// Its share of homes beside the others'.
     pub weight: Weight,
+    /// Whether it is in the table, and who may be sent to it besides.
+    pub state: CellState,
 }
 
 /// How many slots a table has. Changing it moves everybody.
@@ -60,18 +64,34 @@ pub struct Spec {
     pub slots: Slots,
     /// The cells, in any order: they are sorted by id.
     pub cells: Vec<CellSpec>,
-    /// How many cells a shard has.
+    /// How many cells a tenant has, unless `sizes` says otherwise.
     pub shard_size: usize,
-    /// The tenants that do not follow the table, and their shards, home first.
+    /// Tenants with shards of another size.
+    pub sizes: BTreeMap<TenantId, usize>,
+    /// Tenants that do not follow the table, and their shards, home first: active or dedicated cells, as many as the
+    /// tenant's shard has.
     pub pins: BTreeMap<TenantId, Vec<CellId>>,
+    /// Tenants that are kept apart from all others, and their shards, home first: quarantine cells, however many.
+    pub quarantine: BTreeMap<TenantId, Vec<CellId>>,
 }
 
-/// Why a [`Spec`] makes no placement.
+impl Spec {
+    /// Pairs out of these cells, with seed 0 and 65,536 slots, and nobody who does not follow the table.
+    pub fn new(cells: Vec<CellSpec>) -> Self {
+        let (sizes, pins, quarantine) = Default::default();
+        Self { seed: 0, slots: Slots::default(), cells, shard_size: 2, sizes, pins, quarantine }
+    }
+}
+
+/// Why a [`Spec`] makes no placement, or a tenant's cells cannot be named so.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
     /// There is nowhere to place a tenant.
     #[error("fleet has no cells")]
     NoCells,
+    /// There are cells, and none that the table may give tenants to.
+    #[error("fleet has no active cells")]
+    NoActiveCells,
     /// More cells than an index can name.
     #[error("{0} cells exceed {MAX_CELLS}")]
     TooManyCells(usize),
@@ -85,119 +105,69 @@ pub enum PlacementError {
     #[error("shard size {0} exceeds {MAX_SHARD_SIZE}")]
     ShardTooLarge(usize),
     /// Not that many cells.
-    #[error("shard size {size} exceeds {cells} cells")]
+    #[error("shard size {size} exceeds {cells} active cells")]
     ShardExceedsCells {
         /// The size asked for.
         size: usize,
-        /// How many cells there are.
+        /// How many active cells there are.
         cells: usize,
     },
     /// Not that many zones, and a shard has at most one cell in each.
-    #[error("shard size {size} exceeds {zones} zones")]
+    #[error("shard size {size} exceeds {zones} zones of active cells")]
     ShardExceedsZones {
         /// The size asked for.
         size: usize,
         /// How many zones there are: at least two.
         zones: usize,
     },
-    /// A pin names a cell that the fleet does not have.
-    #[error("pin of {tenant} names the unknown cell {cell}")]
-    PinOfUnknownCell {
-        /// Whose pin.
+    /// A pin or a quarantine names a cell that the fleet does not have.
+    #[error("{of} of {tenant} names the unknown cell {cell}")]
+    NamesUnknownCell {
+        /// Which of both.
+        of: Reason,
+        /// Whose.
         tenant: TenantId,
         /// The name that no cell has.
         cell: CellId,
     },
-    /// A pin is shorter or longer than a shard.
+    /// A pin or a quarantine names a cell that is there for something else.
+    #[error("{of} of {tenant} names cell {cell}, which is {state}")]
+    NamesCellInState {
+        /// Which of both.
+        of: Reason,
+        /// Whose.
+        tenant: TenantId,
+        /// Which cell.
+        cell: CellId,
+        /// What it is there for.
+        state: CellState,
+    },
+    /// A pin or a quarantine names a cell twice.
+    #[error("{of} of {tenant} names the cell {cell} twice")]
+    NamesCellTwice {
+        /// Which of both.
+        of: Reason,
+        /// Whose.
+        tenant: TenantId,
+        /// The cell named twice.
+        cell: CellId,
+    },
+    /// A pin is shorter or longer than the tenant's shard.
     #[error("pin of {tenant} has {cells} cells, and a shard {size}")]
     PinLength {
         /// Whose pin.
         tenant: TenantId,
         /// How many cells it names.
         cells: usize,
-        /// How many a shard has.
+        /// How many its shard has.
         size: usize,
     },
-    /// A pin names a cell twice.
-    #[error("pin of {tenant} names the cell {cell} twice")]
-    PinRepeatsCell {
-        /// Whose pin.
+    /// A quarantine names no cell, or more than a shard can have.
+    #[error("quarantine of {tenant} has {cells} cells: 1 to {MAX_SHARD_SIZE} are possible")]
+    QuarantineLength {
+        /// Whose.
         tenant: TenantId,
-        /// The cell named twice.
-        cell: CellId,
+        /// How many cells it names.
+        cells: usize,
     },
-}
-
-/// A spec's cells and zones, sorted and found good: the order of the file decides nothing.
-pub(crate) struct Checked<'a> {
-    pub(crate) cells: Vec<&'a CellSpec>,
-    zones: Vec<&'a ZoneId>,
-}
-
-impl Spec {
-    /// Refuses everything that makes no table. Pins are checked one by one, by [`Checked::pin`].
-    pub(crate) fn check(&self) -> Result<Checked<'_>, PlacementError> {
-        let (count, size) = (self.cells.len(), self.shard_size);
-        if count == 0 {
-            return Err(PlacementError::NoCells);
-        }
-        if count > MAX_CELLS {
-            return Err(PlacementError::TooManyCells(count));
-        }
-        let mut cells: Vec<&CellSpec> = self.cells.iter().collect();
-        cells.sort_by_key(|cell| &cell.id);
-        if let Some(twice) = cells.windows(2).find(|two| two[0].id == two[1].id) {
-            return Err(PlacementError::DuplicateCell(twice[0].id.clone()));
-        }
-        let mut zones: Vec<&ZoneId> = cells.iter().map(|cell| &cell.zone).collect();
-        zones.sort();
-        zones.dedup();
-        match size {
-            0 => Err(PlacementError::EmptyShard),
-            _ if size > count => Err(PlacementError::ShardExceedsCells { size, cells: count }),
-            _ if zones.len() > 1 && size > zones.len() => {
-                Err(PlacementError::ShardExceedsZones { size, zones: zones.len() })
-            }
-            _ if size > MAX_SHARD_SIZE => Err(PlacementError::ShardTooLarge(size)),
-            _ => Ok(Checked { cells, zones }),
-        }
-    }
-}
-
-impl Checked<'_> {
-    /// Whether there are several zones, so that a shard takes at most one cell of each.
-    pub(crate) fn zone_separated(&self) -> bool {
-        self.zones.len() > 1
-    }
-
-    /// What a shard has at most one cell of: the cell's zone or, in a fleet of one zone, the cell itself.
-    pub(crate) fn group(&self, index: CellIndex) -> u16 {
-        let zone = &self.cells[index.get()].zone;
-        if self.zone_separated() { self.zones.partition_point(|&other| other < zone) as u16 } else { index.0 }
-    }
-
-    /// A pin's cells as indexes, home first.
-    pub(crate) fn pin(
-        &self,
-        tenant: &TenantId,
-        names: &[CellId],
-        size: usize,
-    ) -> Result<Box<[CellIndex]>, PlacementError> {
-        if names.len() != size {
-            return Err(PlacementError::PinLength { tenant: *tenant, cells: names.len(), size });
-        }
-        let mut shard = Vec::with_capacity(size);
-        for name in names {
-            let Ok(at) = self.cells.binary_search_by_key(&name, |cell| &cell.id) else {
-                return Err(PlacementError::PinOfUnknownCell { tenant: *tenant, cell: name.clone() });
-            };
-            // The check on MAX_CELLS came first, so the cast loses nothing.
-            let index = CellIndex(at as u16);
-            if shard.contains(&index) {
-                return Err(PlacementError::PinRepeatsCell { tenant: *tenant, cell: name.clone() });
-            }
-            shard.push(index);
-        }
-        Ok(shard.into())
-    }
 }

@@ -34,7 +34,7 @@ fn candidates<'v>(
     class: &'v str,
     choose: Choose,
 ) -> Candidates<'v> {
-    Candidates { shard: Shard::new(shard), cells, class, choose, guard: None, tried: 0 }
+    Candidates { shard: Shard::new(shard), cells, class, choose, kept_by: None, guard: None, tried: 0 }
 }
 
 /// The order in which a request of class `search` tries the cells.

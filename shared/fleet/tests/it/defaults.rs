@@ -5,7 +5,7 @@ use std::time::Duration;
 use cofferdam_fleet::{
     Bucket, Ceiling, Choose, Fleet, LimitMode, PlacementRules, PlanIndex, SourceKind, Trusted,
 };
-use cofferdam_model::{Alphabet, OnStoreFailure, Rate, Revision, TenantId, Weight};
+use cofferdam_model::{Alphabet, CellState, OnStoreFailure, Rate, Revision, TenantId, Weight};
 
 use crate::{refused, with};
 
@@ -19,9 +19,20 @@ fn name_and_cells_are_enough() {
     assert_eq!((name.as_str(), revision), ("f", Revision(1)));
     assert_eq!(cells[0].zone.as_str(), "zone-1");
     assert_eq!((cells[0].weight, &cells[0].probe), (Weight::default(), &None));
-    let (slots, pins, choose) = (65_536, Vec::new(), Choose::Primary);
-    let (max_inclusion, force) = (None, None);
-    let rules = PlacementRules { slots, seed: 0, shard_size: 2, pins, choose, max_inclusion, force };
+    assert_eq!((cells[0].state, cells[0].until), (CellState::Active, None));
+    let (pins, quarantine, choose) = (Vec::new(), Vec::new(), Choose::Primary);
+    let (affinity, max_inclusion, force) = (None, None, None);
+    let rules = PlacementRules {
+        slots: 65_536,
+        seed: 0,
+        shard_size: 2,
+        pins,
+        quarantine,
+        affinity,
+        choose,
+        max_inclusion,
+        force,
+    };
     assert_eq!(placement, rules);
     assert_eq!(ceiling, Ceiling { bucket: None, max_in_flight: None, shadow: false });
     assert_eq!((limits.jitter.as_f64(), limits.max_tenants), (0.1, 100_000));

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use cofferdam_fleet::{Fleet, Loaded, SourceKind};
-use cofferdam_model::TenantId;
+use cofferdam_model::{CellState, TenantId};
 use http::Method;
 
 fn example() -> Loaded {
@@ -19,7 +19,8 @@ fn the_example_loads_without_a_warning() {
     assert_eq!(warnings, []);
     assert_eq!((fleet.name.as_str(), fleet.revision.0), ("acme-prod", 42));
     let ids: Vec<_> = fleet.cells.iter().map(|cell| cell.id.as_str()).collect();
-    assert_eq!(ids, ["cell-a", "cell-b", "cell-c", "cell-d"]);
+    assert_eq!(ids, ["cell-a", "cell-b", "cell-c", "cell-d", "cell-e", "ward-1"]);
+    assert_eq!((fleet.cells[4].state, fleet.cells[5].state), (CellState::Draining, CellState::Quarantine));
     assert_eq!(fleet.cells[2].weight.thousandths(), 2000);
     assert_eq!(fleet.cells[0].probe.as_ref().unwrap().authority(), "10.0.1.10:7101");
     let pin = &fleet.placement.pins[0];

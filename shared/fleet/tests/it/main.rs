@@ -10,6 +10,7 @@ mod refusals;
 mod routes;
 mod seed;
 mod sources;
+mod states;
 mod text;
 mod warnings;
 mod when_full;

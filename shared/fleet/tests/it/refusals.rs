@@ -121,8 +121,8 @@ fn cells_that_make_no_fleet_are_refused() {
             "5:11: cells[2].id: name \"c d\" has the character ' ': letters, digits, '-', '_' and '.' are allowed",
         ),
         (
-            "{ id: c, url: 'http://c:1', state: draining }",
-            "5:33: cells[2].state: unknown key `state`; expected id, zone, url, probe, weight",
+            "{ id: c, url: 'http://c:1', tier: gold }",
+            "5:33: cells[2].tier: unknown key `tier`; expected id, zone, url, probe, weight, state, until",
         ),
     ];
     for (cell, expected) in table {
@@ -133,7 +133,7 @@ fn cells_that_make_no_fleet_are_refused() {
 #[test]
 fn a_shard_that_the_cells_cannot_fill_is_refused() {
     refused(&[
-        ("placement: { shard_size: 9 }", "5:26: placement.shard_size: shard size 9 exceeds 2 cells"),
+        ("placement: { shard_size: 9 }", "5:26: placement.shard_size: shard size 9 exceeds 2 active cells"),
         ("placement: { shard_size: 0 }", "5:26: placement.shard_size: 0 is outside 1 to 65535"),
         (
             "placement: { shard_size: two }",
@@ -145,10 +145,13 @@ fn a_shard_that_the_cells_cannot_fill_is_refused() {
         ),
     ]);
     let one = "fleet: f\ncells: [{ id: a, url: 'http://a:1' }]\n";
-    assert_eq!(refusal(one), "fleet:2:8: cells: shard size 2 exceeds 1 cell");
+    assert_eq!(refusal(one), "fleet:2:8: cells: shard size 2 exceeds 1 active cell");
     let zones =
         format!("{TWO_CELLS}  - {{ id: c, zone: z2, url: 'http://c:1' }}\nplacement: {{ shard_size: 3 }}\n");
-    assert_eq!(refusal(&zones), "fleet:6:26: placement.shard_size: shard size 3 exceeds 2 zones");
+    assert_eq!(
+        refusal(&zones),
+        "fleet:6:26: placement.shard_size: shard size 3 exceeds 2 zones of active cells"
+    );
 }
 
 #[test]
@@ -342,7 +345,7 @@ cell: [x]
             "fleet:1:8: fleet: name of 0 bytes is not between 1 and 64",
             "fleet:3:41: cells[0].weight: \"x\" is not a weight such as 1, 2 or 0.5",
             "fleet:4:33: cells[1].wieght: unknown key `wieght`; did you mean `weight`?",
-            "fleet:5:26: placement.shard_size: shard size 3 exceeds 2 cells",
+            "fleet:5:26: placement.shard_size: shard size 3 exceeds 2 active cells",
             "fleet:5:44: placement.pins.t[1]: cell c is not in this fleet",
             "fleet:6:20: tenant.unknown: plan \"gold\" is not defined",
             "fleet:7:7: cell: expected a map with the keys max_in_flight, tenant_share, max_tenants, classes, dependencies, \

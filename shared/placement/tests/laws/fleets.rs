@@ -1,9 +1,7 @@
 //! Fleets to build tables from. No law stands here.
 
-use std::collections::BTreeMap;
-
-use cofferdam_model::{Alphabet, CellId, TenantId, Weight, ZoneId};
-use cofferdam_placement::{CellSpec, Placement, Slots, Spec};
+use cofferdam_model::{Alphabet, CellId, CellState, TenantId, Weight, ZoneId};
+use cofferdam_placement::{CellSpec, Placement, Spec};
 use proptest::prelude::*;
 
 pub(crate) fn cell_id(id: &str) -> CellId {
@@ -19,12 +17,13 @@ pub(crate) fn cell(id: &str, zone: &str, thousandths: u32) -> CellSpec {
         id: cell_id(id),
         zone: ZoneId::parse(zone).unwrap(),
         weight: Weight::from_thousandths(thousandths).unwrap(),
+        state: CellState::Active,
     }
 }
 
 /// Shards of two from these cells, with seed 0, 65,536 slots and no pins.
 pub(crate) fn pairs_of(cells: Vec<CellSpec>) -> Spec {
-    Spec { seed: 0, slots: Slots::Pow16, cells, shard_size: 2, pins: BTreeMap::new() }
+    Spec::new(cells)
 }
 
 /// The name of the `i`-th cell: `cell-a`, `cell-b`, ...

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use cofferdam_placement::{Slots, Spec};
+use cofferdam_model::{CellState, Shard};
+use cofferdam_placement::{CellSpec, Slots, Spec};
 use serde::Deserialize;
 use twox_hash::XxHash3_64;
 
@@ -32,7 +33,11 @@ struct Fleet {
     slots: u64,
     shard_size: usize,
     cells: Vec<Cell>,
+    #[serde(default)]
+    sizes: BTreeMap<String, usize>,
     pins: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
+    quarantine: BTreeMap<String, Vec<String>>,
     placed: Vec<Tenant>,
     digest: String,
 }
@@ -42,6 +47,8 @@ struct Cell {
     id: String,
     zone: String,
     weight: u32,
+    #[serde(default)]
+    state: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -50,18 +57,30 @@ struct Tenant {
     slot: u32,
     shard: Vec<String>,
     reason: String,
+    /// Where cells drain.
+    before_drain: Option<Vec<String>>,
 }
 
 impl Fleet {
     fn spec(&self) -> Spec {
-        let pin =
-            |(id, cells): (&String, &Vec<String>)| (tenant(id), cells.iter().map(|id| cell_id(id)).collect());
+        let named = |named: &BTreeMap<String, Vec<String>>| {
+            let shard = |(id, cells): (&String, &Vec<String>)| {
+                (tenant(id), cells.iter().map(|id| cell_id(id)).collect())
+            };
+            named.iter().map(shard).collect()
+        };
+        let cell = |c: &Cell| {
+            let state = c.state.as_ref().map_or(CellState::Active, |state| state.parse().unwrap());
+            CellSpec { state, ..cell(&c.id, &c.zone, c.weight) }
+        };
         Spec {
             seed: self.seed,
             slots: Slots::from_count(self.slots).unwrap(),
-            cells: self.cells.iter().map(|c| cell(&c.id, &c.zone, c.weight)).collect(),
+            cells: self.cells.iter().map(cell).collect(),
             shard_size: self.shard_size,
-            pins: self.pins.iter().map(pin).collect(),
+            sizes: self.sizes.iter().map(|(id, size)| (tenant(id), *size)).collect(),
+            pins: named(&self.pins),
+            quarantine: named(&self.quarantine),
         }
     }
 }
@@ -89,9 +108,13 @@ fn digests_and_shards_are_golden() {
         assert_eq!(placement.digest().to_string(), fleet.digest, "{}", fleet.name);
         for golden in fleet.placed {
             let placed = placement.place(&tenant(&golden.tenant));
-            let cells = placed.shard.cells().iter().map(|cell| placement.cells()[cell.get()].as_str());
+            let names = |shard: Shard<'_>| -> Vec<_> {
+                shard.cells().iter().map(|cell| placement.cells()[cell.get()].to_string()).collect()
+            };
+            let before = placement.shard_before_drain(&tenant(&golden.tenant)).map(names);
             assert_eq!(placed.slot, golden.slot, "{} in {}", golden.tenant, fleet.name);
-            assert!(cells.eq(golden.shard), "{} in {}", golden.tenant, fleet.name);
+            assert_eq!(names(placed.shard), golden.shard, "{} in {}", golden.tenant, fleet.name);
+            assert_eq!(before, golden.before_drain, "{} in {}", golden.tenant, fleet.name);
             assert_eq!(placed.reason.as_str(), golden.reason, "{} in {}", golden.tenant, fleet.name);
         }
     }

@@ -11,5 +11,6 @@ mod golden;
 mod movement;
 mod refusals;
 mod shares;
+mod states;
 mod tenants;
 mod zones;

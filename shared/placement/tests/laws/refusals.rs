@@ -36,8 +36,8 @@ fn two_cells_of_one_id_are_refused() {
 #[test]
 fn shard_that_the_fleet_cannot_fill_is_refused() {
     assert_eq!(refusal(&sized(equal(8), 0)), "shard size 0 places nobody");
-    assert_eq!(refusal(&sized(equal(8), 9)), "shard size 9 exceeds 8 cells");
-    assert_eq!(refusal(&sized(zoned(&[3, 3, 3]), 4)), "shard size 4 exceeds 3 zones");
+    assert_eq!(refusal(&sized(equal(8), 9)), "shard size 9 exceeds 8 active cells");
+    assert_eq!(refusal(&sized(zoned(&[3, 3, 3]), 4)), "shard size 4 exceeds 3 zones of active cells");
     assert!(Placement::build(&sized(equal(8), 8)).is_ok());
     assert!(Placement::build(&sized(zoned(&[3, 3, 3]), 3)).is_ok());
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_fleet::{Fleet, LimitMode};
-use cofferdam_limits::redis::link::{Endpoint, Link};
+use cofferdam_limits::redis::link::{DEFAULT_TIMEOUT, Endpoint, Link};
 use cofferdam_limits::redis::{self, Mode, OverrideBook, RedisStore, Script, Session, SessionError, Sharing};
 use cofferdam_limits::{Clock, Embedded, Limits};
 
@@ -53,7 +53,8 @@ impl RouterLimits {
         let sharing = Sharing { mode, routers, max_tenants, budget: *budget, ..Sharing::new(name.clone()) };
         let session = Session::parse(&format!("{:016x}", rand::random::<u64>()))?;
         tracing::info!(store = %endpoint, %session, routers, "limits are shared");
-        let link = Link::open(endpoint.clone(), Script::sync());
+        // A call that is given up before the request that waits for it would make its budget a word.
+        let link = Link::open_with_timeout(endpoint.clone(), Script::sync(), DEFAULT_TIMEOUT.max(*budget));
         let books = Some(Books { limits: OverrideBook::new(link.clone(), &name, Override::KIND) });
         let store = Arc::new(RedisStore::start(sharing, link, session, Clock::suspending()));
         Ok(Self { limits: Limits::new(store.clone(), *budget), shared: Some(store), books })

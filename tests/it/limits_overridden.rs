@@ -4,6 +4,7 @@
 use std::process::Output;
 use std::time::Duration;
 
+use cofferdam_limits::redis::link::Link;
 use cofferdam_limits::redis::{MAX_OVERRIDES, OverrideBook, Script, Swap, Swapped};
 use cofferdam_router::{Settings, SharedStore};
 use serde_json::{Value, json};
@@ -34,9 +35,17 @@ async fn start(store: Option<&RedisServer>) -> (Scripted, TestRouter) {
 fn with(store: Option<&RedisServer>) -> Settings {
     let shared = |store: &RedisServer| SharedStore {
         endpoint: store.url().parse().unwrap(),
-        budget: Duration::from_millis(100),
+        budget: Duration::from_secs(5),
     };
     Settings { store: store.map(shared), ..settings() }
+}
+
+/// What every router reads and writes.
+async fn book(server: &RedisServer, fleet: &cofferdam_limits::redis::Fleet) -> OverrideBook {
+    let link =
+        Link::open_with_timeout(server.url().parse().unwrap(), Script::sync(), Duration::from_secs(20));
+    link.connected().await;
+    OverrideBook::new(link, fleet, "limits")
 }
 
 /// What the admin listener answers about a tenant's limits.
@@ -249,9 +258,7 @@ async fn metrics_say_how_many_overrides_bind_and_how_fresh_they_are() {
     .await;
     // From a later version, say, that knows other words.
     let fleet = cofferdam_limits::redis::Fleet::parse("test").unwrap();
-    let link = cofferdam_limits::redis::link::Link::open(server.url().parse().unwrap(), Script::sync());
-    link.connected().await;
-    let book = OverrideBook::new(link, &fleet, "limits");
+    let book = book(&server, &fleet).await;
     let until_ms = u64::MAX >> 12;
     let unknown = format!(r#"{{"until_ms":{until_ms},"since_ms":0,"burst":"much"}}"#);
     book.keep(&[("globex", &unknown)]).await.unwrap();
@@ -270,9 +277,7 @@ async fn metrics_say_how_many_overrides_bind_and_how_fresh_they_are() {
 async fn there_is_room_for_ten_thousand_and_what_has_ended_makes_some() {
     let server = RedisServer::start();
     let fleet = cofferdam_limits::redis::Fleet::parse("test").unwrap();
-    let link = cofferdam_limits::redis::link::Link::open(server.url().parse().unwrap(), Script::sync());
-    link.connected().await;
-    let book = OverrideBook::new(link, &fleet, "limits");
+    let book = book(&server, &fleet).await;
     let in_ms = |ms: u64| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         format!(r#"{{"until_ms":{},"since_ms":0,"burst":1}}"#, now.as_millis() as u64 + ms)

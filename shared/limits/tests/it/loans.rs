@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use cofferdam_limits::redis::link::DEFAULT_TIMEOUT;
 use cofferdam_limits::redis::{BUCKETS, Mode, RedisStore};
 use cofferdam_limits::{
     Admission, Demand, LevelPolicy, Levels, Limits, Outcome, PendingAdmission, Permit, Refusal,
@@ -60,7 +61,10 @@ impl Router {
 
 /// Two routers on one server.
 fn pair(mode: Mode) -> (HeldServer, Router, Router) {
-    let held = HeldServer::start();
+    pair_on(HeldServer::start(), mode)
+}
+
+fn pair_on(held: HeldServer, mode: Mode) -> (HeldServer, Router, Router) {
     let routers = ["sessiona", "sessionb"].map(|name| Router::start(&held, mode, name));
     let [a, b] = routers;
     (held, a, b)
@@ -210,6 +214,20 @@ fn what_lies_idle_goes_back() {
 }
 
 #[test]
+fn a_server_that_a_busy_machine_holds_up_is_not_away() {
+    let (held, a, _b) = pair(Mode::Exact);
+    let plan = plan(10, 10);
+    a.admit(1, &plan).unwrap().release(Outcome::Success);
+    held.pause();
+    std::thread::scope(|threads| {
+        let drained = threads.spawn(|| a.drain(&plan));
+        std::thread::sleep(2 * DEFAULT_TIMEOUT);
+        held.resume();
+        assert_eq!(drained.join().unwrap(), 9, "half of the limit would be a share");
+    });
+}
+
+#[test]
 fn who_holds_nothing_is_forgotten() {
     let (held, a, _b) = pair(Mode::Auto);
     let plan = plan(100, 10);
@@ -249,7 +267,7 @@ fn thousands_of_tenants_come_and_go_without_an_error() {
 
 #[test]
 fn a_store_that_is_back_is_not_asked_for_everybody_at_once() {
-    let (held, a, _b) = pair(Mode::Auto);
+    let (held, a, _b) = pair_on(HeldServer::that_may_be_away(), Mode::Auto);
     let plan = levels(&[LevelPolicy { max_in_flight: Some(10), ..paced(Level::Tenant, "20/s", 100) }]);
     for n in 0..500 {
         let tenant = id(&format!("tenant-{n}"));

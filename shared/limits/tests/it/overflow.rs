@@ -84,7 +84,7 @@ fn tenants_beyond_the_room_are_held_to_a_share_and_nothing_fails() {
 
 #[test]
 fn while_the_store_is_away_who_finds_no_room_is_decided_as_its_plan_says() {
-    let held = HeldServer::start();
+    let held = HeldServer::that_may_be_away();
     let (store, limits, _permits) = full(&held);
     let given_up = store.sharing().given_up;
     held.pause();

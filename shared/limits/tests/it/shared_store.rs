@@ -29,6 +29,9 @@ pub(crate) struct HeldServer {
     connection: Mutex<Connection>,
     server: Server,
     fleet: Fleet,
+    /// How long a call waits for its answer, in the time of the machine: a busy one keeps answers back for a while, and that is
+    /// no store that is away.
+    patience: Duration,
 }
 
 /// Where a server runs: as a process of its test, or in a container that several fleets share.
@@ -86,6 +89,11 @@ impl HeldServer {
         Self::on(server.connect(), Server::Process(server), Fleet::parse("f").unwrap())
     }
 
+    /// One that is given up where it says nothing for a while.
+    pub(crate) fn that_may_be_away() -> Self {
+        Self { patience: Duration::from_secs(2), ..Self::start() }
+    }
+
     /// A fleet of its own on the server in the container.
     fn in_container() -> Self {
         let mut running = CONTAINER.lock();
@@ -97,8 +105,8 @@ impl HeldServer {
 
     fn on(mut connection: Connection, server: Server, fleet: Fleet) -> Self {
         begin_epochs(&mut connection, &fleet);
-        let held =
-            Self { clock: ManualClock::at(START_US), connection: Mutex::new(connection), server, fleet };
+        let (clock, connection) = (ManualClock::at(START_US), Mutex::new(connection));
+        let held = Self { clock, connection, server, fleet, patience: Duration::from_secs(600) };
         held.set_us(START_US);
         held
     }
@@ -112,7 +120,7 @@ impl HeldServer {
     pub(crate) fn open_for(&self, max_tenants: usize, mode: Mode, name: &str) -> Arc<RedisStore> {
         let _entered = CALLING.enter();
         let script = Script::with_clock(include_str!("clock_for_all.lua"));
-        let link = Link::open(self.server.url().parse().unwrap(), script);
+        let link = Link::open_with_timeout(self.server.url().parse().unwrap(), script, self.patience);
         connected(link.clone());
         let budget = Duration::from_secs(600);
         let sharing = Sharing { mode, budget, routers: 2, max_tenants, ..Sharing::new(self.fleet.clone()) };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ::redis::cmd;
-use cofferdam_limits::redis::link::Link;
+use cofferdam_limits::redis::link::{DEFAULT_TIMEOUT, Link};
 use cofferdam_limits::redis::{Fleet, Mode, RedisStore, Script, Session, Sharing};
 use cofferdam_limits::{Admission, Clock, Demand, Levels, LimitStore, Limits, Outcome, PendingAdmission};
 use cofferdam_model::Level;
@@ -18,7 +18,7 @@ use crate::redis_server::RedisServer;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Longer than a busy machine keeps an answer back, and shorter than a test has patience.
-const BUDGET: Duration = Duration::from_millis(100);
+const BUDGET: Duration = Duration::from_millis(500);
 
 struct Router {
     limits: Limits,
@@ -32,14 +32,16 @@ impl Router {
     }
 
     async fn start_at(url: &str, name: &str, sharing: Sharing) -> Self {
-        Self::start_on(Link::open(url.parse().unwrap(), Script::sync()), name, sharing).await
+        let timeout = DEFAULT_TIMEOUT.max(sharing.budget);
+        let link = Link::open_with_timeout(url.parse().unwrap(), Script::sync(), timeout);
+        Self::start_on(link, name, sharing).await
     }
 
     async fn start_on(link: Link, name: &str, sharing: Sharing) -> Self {
         link.connected().await;
-        let session = Session::parse(name).unwrap();
+        let (session, budget) = (Session::parse(name).unwrap(), sharing.budget);
         let store = Arc::new(RedisStore::start(sharing, link, session, Clock::suspending()));
-        Self { limits: Limits::new(store.clone(), BUDGET), store }
+        Self { limits: Limits::new(store.clone(), budget), store }
     }
 
     async fn admit(&self, plan: &Levels) -> bool {

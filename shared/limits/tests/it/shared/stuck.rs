@@ -7,13 +7,15 @@ use cofferdam_limits::redis::{Mode, Sharing};
 use cofferdam_limits::{Admission, Demand, Levels, Permit};
 use cofferdam_model::{Level, TenantId};
 
-use super::{BUDGET, Router, eventually, fleet};
+use super::{Router, eventually, fleet};
 use crate::contract::{capped, id, levels};
 use crate::redis_server::cluster::RedisCluster;
 
 /// Two routers' limit: with both alone, each may have two.
 const LIMIT: u32 = 4;
 const TTL: Duration = Duration::from_secs(1);
+/// Longer than a busy machine keeps the answers of a master back that does not stand still.
+const BUDGET: Duration = Duration::from_secs(2);
 
 /// Which master has a tenant's keys.
 fn master_of(cluster: &RedisCluster, tenant: &TenantId) -> usize {

@@ -4,8 +4,13 @@
 //! where its agent lost the backend. What breaks within [`APART`] on one cell is one loss. A tenant that was there at
 //! two losses within [`WINDOW`] is confined to its home cell for as long, and at each further loss anew.
 //!
-//! Others are there by chance as well. So a loss at which a confined tenant was is laid to that one, and counts for nobody
-//! else: a cell that dies over and over confines one tenant and not all.
+//! Others are there by chance as well. Of those who are at home on the lost cell one loss confines one at most: it is laid to
+//! whoever was confined and was there, and counts for nobody else at home. So a cell that dies over and over takes their second
+//! cell from one tenant and not from all. Whoever is away from home counts always, whoever else was there: to be confined is to
+//! be kept from just that cell.
+//!
+//! So no tenant is at more than two losses of cells that are not its home within [`WINDOW`], and at the second it is
+//! confined, nobody shields it. With each loss counted it could be one less: where the first at home was laid to another.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,6 +18,15 @@ use std::time::{Duration, Instant};
 
 use cofferdam_model::{CellId, TenantId};
 use parking_lot::Mutex;
+
+/// Where a tenant was when a cell was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whereabouts {
+    /// The lost cell is its home.
+    Home,
+    /// It is another of the tenant's cells.
+    Away,
+}
 
 /// What breaks on one cell for so long is one loss.
 const APART: Duration = Duration::from_secs(1);
@@ -57,6 +71,7 @@ struct Loss {
 struct Seen {
     cell: CellId,
     at: Instant,
+    whereabouts: Whereabouts,
 }
 
 /// A tenant that is sent to its home cell alone.
@@ -80,10 +95,10 @@ pub(crate) struct LossCounts {
 
 impl Losses {
     /// A cell was lost while the tenant had a request in flight on it.
-    pub(crate) fn note(&self, tenant: &TenantId, cell: &CellId, now: Instant) {
+    pub(crate) fn note(&self, tenant: &TenantId, cell: &CellId, whereabouts: Whereabouts, now: Instant) {
         let mut table = self.table.lock();
         table.sweep(now);
-        let (is_new, confined) = table.note(tenant, cell, now);
+        let (is_new, confined) = table.note(tenant, cell, whereabouts, now);
         self.n_losses.fetch_add(u64::from(is_new), Ordering::Relaxed);
         self.n_confined.store(table.confined.len(), Ordering::Relaxed);
         drop(table);
@@ -138,7 +153,13 @@ impl Table {
     }
 
     /// Whether this loss is a new one, and where the tenant was if it is confined by it.
-    fn note(&mut self, tenant: &TenantId, cell: &CellId, now: Instant) -> (bool, Option<[CellId; 2]>) {
+    fn note(
+        &mut self,
+        tenant: &TenantId,
+        cell: &CellId,
+        whereabouts: Whereabouts,
+        now: Instant,
+    ) -> (bool, Option<[CellId; 2]>) {
         let Self { losses, suspects, confined, .. } = self;
         let is_new = losses.get(cell).is_none_or(|loss| now.saturating_duration_since(loss.began) >= APART);
         if is_new {
@@ -153,7 +174,7 @@ impl Table {
         if let Some(confined) = confined.get_mut(tenant).filter(|confined| now < confined.until) {
             confined.until = now + WINDOW;
             loss.is_explained = true;
-        } else if loss.is_explained {
+        } else if loss.is_explained && whereabouts == Whereabouts::Home {
             return (is_new, None);
         } else if let Some(first) = suspects.remove(tenant).filter(earlier) {
             let cells = [first.cell, cell.clone()];
@@ -161,121 +182,18 @@ impl Table {
             confined.insert(*tenant, Confined { since: now, until: now + WINDOW, cells });
             loss.is_explained = true;
         } else if suspects.len() < MAX_TENANTS {
-            suspects.insert(*tenant, Seen { cell: cell.clone(), at: now });
+            suspects.insert(*tenant, Seen { cell: cell.clone(), at: now, whereabouts });
         }
         if loss.is_explained {
-            // Nobody else is any longer thought the worse of for it.
-            suspects.retain(|_, seen| seen.cell != *cell || seen.at < loss.began);
+            // Nobody else at home is any longer thought the worse of for it.
+            let stays = |seen: &Seen| {
+                seen.cell != *cell || seen.at < loss.began || seen.whereabouts == Whereabouts::Away
+            };
+            suspects.retain(|_, seen| stays(seen));
         }
         (is_new, is_confined)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use cofferdam_model::Alphabet;
-
-    use super::*;
-
-    struct Scene {
-        losses: Losses,
-        start: Instant,
-    }
-
-    impl Scene {
-        fn new() -> Self {
-            Self { losses: Losses::default(), start: Instant::now() }
-        }
-
-        fn at(&self, ms: u64) -> Instant {
-            self.start + Duration::from_millis(ms)
-        }
-
-        fn lost(&self, who: &str, cell: &str, ms: u64) {
-            self.losses.note(&tenant(who), &CellId::parse(cell).unwrap(), self.at(ms));
-        }
-
-        fn confined(&self, ms: u64) -> Vec<String> {
-            let confined = self.losses.confined(self.at(ms));
-            confined.iter().map(|(tenant, _)| tenant.as_str().to_owned()).collect()
-        }
-    }
-
-    fn tenant(id: &str) -> TenantId {
-        TenantId::parse(id.as_bytes(), &Alphabet::default()).unwrap()
-    }
-
-    #[test]
-    fn two_losses_within_a_minute_confine_for_a_minute() {
-        let scene = Scene::new();
-        scene.lost("bad", "a", 0);
-        scene.lost("bad", "a", 500);
-        assert!(scene.confined(500).is_empty(), "what breaks at once is one loss");
-        scene.lost("bad", "b", 600);
-        assert_eq!(scene.confined(600), ["bad"]);
-        assert!(scene.losses.is_confined(&tenant("bad"), scene.at(60_500)));
-        assert!(!scene.losses.is_confined(&tenant("good"), scene.at(600)));
-        assert!(!scene.losses.is_confined(&tenant("bad"), scene.at(60_600)));
-        let counts = scene.losses.counts(scene.at(60_600));
-        assert_eq!(counts, LossCounts { losses: 2, ever_confined: 1, confined: 0 });
-    }
-
-    #[test]
-    fn the_same_cell_lost_twice_confines_and_a_minute_apart_does_not() {
-        let scene = Scene::new();
-        scene.lost("bad", "a", 0);
-        scene.lost("bad", "a", 2_000);
-        assert_eq!(scene.confined(2_000), ["bad"]);
-        scene.lost("slow", "a", 100_000);
-        scene.lost("slow", "a", 160_000);
-        assert!(scene.confined(160_000).is_empty());
-    }
-
-    #[test]
-    fn each_further_loss_confines_anew() {
-        let scene = Scene::new();
-        for ms in [0, 2_000, 50_000] {
-            scene.lost("bad", "a", ms);
-        }
-        assert_eq!(scene.confined(109_999), ["bad"]);
-        assert!(scene.confined(110_000).is_empty());
-    }
-
-    #[test]
-    fn a_loss_at_which_a_confined_tenant_was_counts_for_nobody_else() {
-        let scene = Scene::new();
-        scene.lost("bad", "a", 0);
-        scene.lost("bad", "b", 100);
-        for ms in [3_000, 6_000, 9_000] {
-            // Whoever is heard of first.
-            scene.lost("early", "a", ms);
-            scene.lost("bad", "a", ms + 1);
-            scene.lost("late", "a", ms + 2);
-        }
-        assert_eq!(scene.confined(9_100), ["bad"]);
-        // What it was not at counts.
-        scene.lost("early", "c", 9_200);
-        scene.lost("early", "d", 9_300);
-        assert_eq!(scene.confined(9_300), ["bad", "early"]);
-    }
-
-    #[test]
-    fn a_cell_that_dies_over_and_over_confines_one_tenant_and_not_all() {
-        let scene = Scene::new();
-        for round in 0..10 {
-            for n in 0..20 {
-                scene.lost(&format!("tenant-{n}"), "a", round * 3_000 + n);
-            }
-        }
-        assert_eq!(scene.confined(28_000), ["tenant-0"]);
-    }
-
-    #[test]
-    fn no_more_tenants_are_remembered_than_there_is_room_for() {
-        let scene = Scene::new();
-        for n in 0..MAX_TENANTS as u64 * 2 {
-            scene.lost(&format!("tenant-{n}"), &format!("cell-{}", n % 3), 0);
-        }
-        assert_eq!(scene.losses.table.lock().suspects.len(), MAX_TENANTS);
-    }
-}
+mod tests;

@@ -15,7 +15,7 @@ mod saturation;
 mod shed;
 
 pub(crate) use directory::{Cell, Directory, OnCell};
-pub(crate) use losses::Losses;
+pub(crate) use losses::{Losses, Whereabouts};
 pub(crate) use probe::probe_for_ever;
 pub(crate) use restraint_metrics::RestraintCollector;
 pub(crate) use retry_budget::RetryBudget;

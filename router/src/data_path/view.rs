@@ -10,6 +10,7 @@ use cofferdam_proxy::upstream::{Address, Upstream, UpstreamLimits};
 use parking_lot::Mutex;
 
 use super::metrics::{Metrics, ViewCounters};
+use crate::cells::Whereabouts;
 use crate::overrides::Overrides;
 use crate::overrides::limits::Fitted;
 use crate::snapshot::Snapshot;
@@ -85,8 +86,14 @@ impl View {
 
     /// A cell was lost while the tenant had a request in flight on it.
     pub(super) fn note_loss(&self, tenant: &TenantId, cell: CellIndex) {
-        if self.snapshot.fleet.poison_guard {
-            self.snapshot.losses.note(tenant, &self.snapshot.cells[cell.get()].id, Instant::now());
+        let snapshot = &self.snapshot;
+        let now = Instant::now();
+        if snapshot.fleet.poison_guard {
+            let whereabouts = match snapshot.placement.place(tenant).shard.cells().first() {
+                Some(home) if *home == cell => Whereabouts::Home,
+                _ => Whereabouts::Away,
+            };
+            snapshot.losses.note(tenant, &snapshot.cells[cell.get()].id, whereabouts, now);
         }
     }
 }

@@ -10,7 +10,7 @@ use cofferdam_fleet::Fleet;
 use http::HeaderValue;
 
 use super::*;
-use crate::cells::Directory;
+use crate::cells::{Directory, Whereabouts};
 
 fn cells(n: usize) -> Vec<Arc<Cell>> {
     let entries: String =
@@ -96,9 +96,9 @@ fn a_tenant_that_was_at_two_losses_has_its_home_cell_alone() {
         let mut candidates = Candidates { guard, ..candidates(&PAIR, &cells, "search", Choose::Balance) };
         std::iter::from_fn(|| candidates.next(now + Duration::from_millis(ms))).collect::<Vec<_>>()
     };
-    losses.note(&tenant, &cells[0].id, now);
+    losses.note(&tenant, &cells[0].id, Whereabouts::Home, now);
     assert_eq!(order(0), PAIR);
-    losses.note(&tenant, &cells[1].id, now);
+    losses.note(&tenant, &cells[1].id, Whereabouts::Away, now);
     cells[0].note_fault(&refused(), now);
     assert_eq!(order(0), [CellIndex(0)], "though it is down");
     assert_eq!(order(60_000), PAIR);

@@ -36,8 +36,8 @@ const WINDOW: Duration = Duration::from_millis(5500);
 /// After the first loss, the fleet gets this long to settle in its trouble.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// With a guard, the first poison is carried to a second cell as ever: that one is to be back.
-const SETTLE_GUARDED: Duration = RESTART_AFTER.saturating_add(Duration::from_secs(2));
+/// With a guard, the first poison is carried to a second cell as ever. Once that is back, the router gets this long to see it.
+const SETTLE_GUARDED: Duration = Duration::from_secs(2);
 
 /// If nobody lost anything this long after the first poison, nobody will.
 const MAX_UNTIL_LOSS: Duration = Duration::from_secs(3);
@@ -133,8 +133,17 @@ impl Act {
         let (seen, expected) = match self.trouble {
             Trouble::Noise => (noise(&client, stage.bad.noisy, load).await?, Vec::new()),
             Trouble::Poison => {
-                let settle = if self.layout == Layout::Guarded { SETTLE_GUARDED } else { SETTLE };
-                (poison(&client, stage.bad.poisonous, load, settle).await?, stage.covered(self.layout)?)
+                let settled = async {
+                    if self.layout == Layout::Guarded {
+                        sleep(RESTART_AFTER).await;
+                        stage.second_cell_is_back(self.layout).await?;
+                        sleep(SETTLE_GUARDED).await;
+                    } else {
+                        sleep(SETTLE).await;
+                    }
+                    Ok(())
+                };
+                (poison(&client, stage.bad.poisonous, load, settled).await?, stage.covered(self.layout)?)
             }
         };
         Ok(Outcome {
@@ -164,16 +173,18 @@ async fn noise(client: &Client, noisy: TenantId, load: Load) -> anyhow::Result<S
     Ok(Seen { tallies: load.end_at(to).await?, window: from..=to, own })
 }
 
-/// Sends poison until a window is over that begins when `settle` has passed after the first loss.
+/// Sends poison until a window is over that begins when the fleet has `settled` after the first loss.
 async fn poison(
     client: &Client,
     poisonous: TenantId,
     mut load: Load,
-    settle: Duration,
+    settled: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<Seen> {
     let (began, stream) = misbehave(client, poisonous, "/poison", POISON_PERIOD);
     let loss = timeout(MAX_UNTIL_LOSS, load.first_loss(began)).await;
-    let from = loss.unwrap_or_else(|_| Ok(Instant::now()))? + settle;
+    loss.unwrap_or_else(|_| Ok(Instant::now()))?;
+    settled.await?;
+    let from = Instant::now();
     let own = stream.end_at(from + WINDOW).await?;
     let to = own.iter().map(|sent| sent.scheduled).max().unwrap_or(from);
     ensure!(to >= from + WINDOW, "poison ended before the window did");

@@ -15,6 +15,9 @@ use super::open_loop::{Answer, Client, Pace, Sent, Stream};
 /// The time from one request of a tenant to its next: 10 a second.
 const PERIOD: Duration = Duration::from_millis(100);
 
+/// A client that sends so much later than it should has not had the machine: nor have cells and router.
+const LATE: Duration = Duration::from_millis(200);
+
 /// All tenants' requests.
 #[derive(Debug)]
 pub(crate) struct Load {
@@ -32,12 +35,14 @@ pub(crate) struct Tally {
 }
 
 /// How many requests of a window succeeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Success {
     /// Answered with a whole 2xx, in time.
     pub(crate) succeeded: u64,
     /// Due in the window.
     pub(crate) scheduled: u64,
+    /// Those of them that were sent so much later that the machine is to blame for what became of them.
+    pub(crate) late: u64,
 }
 
 impl Load {
@@ -87,9 +92,10 @@ impl Tally {
     /// The tenant's success over the requests that were due in `window`.
     pub(crate) fn success(&self, window: &RangeInclusive<Instant>) -> Success {
         let due = self.sent.iter().filter(|sent| window.contains(&sent.scheduled));
-        due.fold(Success { succeeded: 0, scheduled: 0 }, |sum, sent| Success {
+        due.fold(Success::default(), |sum, sent| Success {
             succeeded: sum.succeeded + u64::from(sent.answer == Answer::Success),
             scheduled: sum.scheduled + 1,
+            late: sum.late + u64::from(sent.late >= LATE),
         })
     }
 }

@@ -30,6 +30,9 @@ use crate::place::Output;
 /// The exit code of a command that was interrupted, as shells have it.
 const INTERRUPTED: u8 = 130;
 
+/// The exit code where the machine was too busy to show anything: another time it may (EX_TEMPFAIL of sysexits.h).
+const TOO_BUSY: u8 = 75;
+
 /// Watch one noisy and one poisonous tenant meet a fleet of 8 cells: about 45 s, nothing to install
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -89,7 +92,7 @@ fn tell(args: &Args, stage: &Stage, outcomes: &[Outcome]) -> anyhow::Result<Exit
     // How this command was called works again, wherever the executable is.
     let command = std::env::args().next().unwrap_or_else(|| "cofferdam".to_owned());
     let next = report::next_steps(&command, stage, kept, outcomes);
-    let faults = report::faults(outcomes);
+    let (faults, voids) = (report::faults(outcomes), report::voids(outcomes));
     match args.output {
         Output::Json => {
             println!("{}", report::json(outcomes)?);
@@ -97,6 +100,8 @@ fn tell(args: &Args, stage: &Stage, outcomes: &[Outcome]) -> anyhow::Result<Exit
                 eprintln!("{next}");
             }
         }
+        // A table of what starved processes did would look like one of what layouts do.
+        Output::Table if !voids.is_empty() => println!("{next}"),
         Output::Table => println!(
             "{}\n{}\n\n{}\n{next}",
             report::INTRODUCTION,
@@ -104,8 +109,11 @@ fn tell(args: &Args, stage: &Stage, outcomes: &[Outcome]) -> anyhow::Result<Exit
             report::explanation(outcomes)
         ),
     }
-    for fault in &faults {
+    for fault in if voids.is_empty() { &faults } else { &voids } {
         eprintln!("cofferdam: {fault}");
+    }
+    if !voids.is_empty() {
+        return Ok(ExitCode::from(TOO_BUSY));
     }
     Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -57,6 +57,8 @@ struct Problem {
 pub(crate) struct Sent {
     /// When it was due; a client that lags behind is no excuse for the fleet, nor a help to it.
     pub(crate) scheduled: Instant,
+    /// How much later it was sent.
+    pub(crate) late: Duration,
     /// What the client saw.
     pub(crate) answer: Answer,
 }
@@ -143,8 +145,8 @@ async fn open_loop<F: Future<Output = Answer>>(
     loop {
         tokio::select! {
             scheduled = due.tick() => {
-                let request = send(scheduled);
-                outstanding.push(async move { Sent { scheduled, answer: request.await } });
+                let (request, late) = (send(scheduled), scheduled.elapsed());
+                outstanding.push(async move { Sent { scheduled, late, answer: request.await } });
                 if ending.borrow().is_some_and(|last| scheduled >= last) {
                     break;
                 }

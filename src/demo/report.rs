@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::acts::{Outcome, Trouble};
 use super::fleet_file::Layout;
 use super::stage::{RouterAddress, Stage};
-use super::verdict::names;
+use super::verdict::{Offered, names};
 
 #[derive(Debug, Serialize)]
 struct Report<'a> {
@@ -24,6 +24,9 @@ struct ActReport<'a> {
     hurt: Vec<&'a str>,
     expected: Vec<&'a str>,
     others_success: Option<f64>,
+    /// Requests of all tenants that were due while it was measured, and those that were sent late.
+    due: u64,
+    late: u64,
 }
 
 /// The outcomes for programs.
@@ -37,6 +40,8 @@ pub(crate) fn json(outcomes: &[Outcome]) -> serde_json::Result<String> {
             hurt: verdict.hurt.iter().map(|tenant| tenant.as_str()).collect(),
             expected: expected.iter().map(|tenant| tenant.as_str()).collect(),
             others_success: verdict.others_success,
+            due: verdict.offered.due,
+            late: verdict.offered.late,
         }
     };
     serde_json::to_string(&Report { acts: outcomes.iter().map(act).collect() })
@@ -121,6 +126,20 @@ pub(crate) const INTRODUCTION: &str = "\
 56 tenants send 10 requests a second each to 8 cells. One more tenant goes bad: whom does it hurt?
 ";
 
+/// The acts in which the machine was too busy for the load, where that is why they do not show what they should.
+pub(crate) fn voids(outcomes: &[Outcome]) -> Vec<String> {
+    let void = outcomes.iter().filter(|outcome| outcome.verdict.is_void(&outcome.expected));
+    let told = |Outcome { trouble, layout, verdict, .. }: &Outcome| {
+        let Offered { due, late } = verdict.offered;
+        format!(
+            "{} / {}: the machine is too busy: the load could not be offered ({late} of {due} requests were sent late)",
+            trouble.as_str(),
+            layout.as_str()
+        )
+    };
+    void.map(told).collect()
+}
+
 /// Where measured and computed differ, or nothing can be said.
 pub(crate) fn faults(outcomes: &[Outcome]) -> Vec<String> {
     let mut faults = Vec::new();
@@ -191,7 +210,12 @@ mod tests {
             layout,
             n_tenants: 56,
             expected: hurt.clone(),
-            verdict: Verdict { hurt, unclear: Vec::new(), others_success },
+            verdict: Verdict {
+                hurt,
+                unclear: Vec::new(),
+                others_success,
+                offered: Offered { due: 9, late: 0 },
+            },
             own: Own { n_sent: 100, n_succeeded: 0, n_over_limit: 0, n_over_share: 0 },
             n_deaths: 6,
         }
@@ -203,9 +227,9 @@ mod tests {
             [outcome(Layout::Pool, &["a"], None), outcome(Layout::Shuffle, &["a", "b"], Some(1.0))];
         assert_eq!(
             json(&outcomes).unwrap(),
-            r#"{"acts":[{"name":"poison","layout":"pool","tenants":56,"hurt":["a"],"expected":["a"],"others_success":null},"#
+            r#"{"acts":[{"name":"poison","layout":"pool","tenants":56,"hurt":["a"],"expected":["a"],"others_success":null,"due":9,"late":0},"#
                 .to_owned()
-                + r#"{"name":"poison","layout":"shuffle","tenants":56,"hurt":["a","b"],"expected":["a","b"],"others_success":1.0}]}"#
+                + r#"{"name":"poison","layout":"shuffle","tenants":56,"hurt":["a","b"],"expected":["a","b"],"others_success":1.0,"due":9,"late":0}]}"#
         );
     }
 

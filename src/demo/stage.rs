@@ -22,7 +22,7 @@ const N_CELLS: usize = 8;
 pub(crate) const RESTART_AFTER: Duration = Duration::from_secs(2);
 
 /// How long a process may take until it is ready.
-const MAX_START: Duration = Duration::from_secs(10);
+const MAX_START: Duration = Duration::from_secs(30);
 
 /// Where a router listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +115,16 @@ impl Stage {
         let router = self.router_program(layout);
         processes.start(router.clone())?;
         wait_until_ready(&client, &router, self.router.probe).await
+    }
+
+    /// Waits until the poisonous tenant's second cell is ready again.
+    pub(crate) async fn second_cell_is_back(&self, layout: Layout) -> anyhow::Result<()> {
+        let placement = tenants::placement(&self.file(layout))?;
+        let second = placement.place(&self.bad.poisonous).shard.cells().get(1).map_or(0, |cell| cell.get());
+        let id = placement.cells()[second].as_str();
+        let index = (0..N_CELLS).find(|index| cell_id(*index) == id).unwrap_or_default();
+        let client = reqwest::Client::builder().no_proxy().build()?;
+        wait_until_ready(&client, &self.cell(layout, index), self.cells[index].probe).await
     }
 
     fn write(&self, layout: Layout) -> anyhow::Result<()> {

@@ -17,6 +17,17 @@ pub(crate) struct Verdict {
     pub(crate) unclear: Vec<TenantId>,
     /// Success of all tenants that were not expected to be hurt; `None` where there are none.
     pub(crate) others_success: Option<f64>,
+    /// How many of all requests were sent late.
+    pub(crate) offered: Offered,
+}
+
+/// How well the load was offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Offered {
+    /// Requests that were due.
+    pub(crate) due: u64,
+    /// Those of them that were sent late.
+    pub(crate) late: u64,
 }
 
 /// How a tenant fared.
@@ -30,9 +41,11 @@ enum Fared {
 /// Judges each tenant's success within `window`.
 pub(crate) fn judge(tallies: &[Tally], window: &RangeInclusive<Instant>, expected: &[TenantId]) -> Verdict {
     let (mut hurt, mut unclear) = (Vec::new(), Vec::new());
-    let mut others = Success { succeeded: 0, scheduled: 0 };
+    let (mut others, mut offered) = (Success::default(), Offered::default());
     for tally in tallies {
         let success = tally.success(window);
+        offered.due += success.scheduled;
+        offered.late += success.late;
         let fared = fared(success);
         if fared != Fared::Well {
             hurt.push(tally.tenant);
@@ -47,12 +60,12 @@ pub(crate) fn judge(tallies: &[Tally], window: &RangeInclusive<Instant>, expecte
     }
     // A ratio of equal whole numbers is 1.0 exactly.
     let others_success = (others.scheduled > 0).then(|| others.succeeded as f64 / others.scheduled as f64);
-    Verdict { hurt, unclear, others_success }
+    Verdict { hurt, unclear, others_success, offered }
 }
 
 /// In whole numbers, so that 9 of 10 is not below 0.9.
 fn fared(success: Success) -> Fared {
-    let Success { succeeded, scheduled } = success;
+    let Success { succeeded, scheduled, .. } = success;
     if scheduled == 0 || (succeeded * 10 >= scheduled * 6 && succeeded * 10 < scheduled * 9) {
         Fared::Unclear
     } else if succeeded * 10 < scheduled * 9 {
@@ -62,7 +75,19 @@ fn fared(success: Success) -> Fared {
     }
 }
 
+impl Offered {
+    /// Whether so much was late, one request in a hundred, that what became of the others shows the machine and not the layout.
+    pub(crate) fn is_too_late(self) -> bool {
+        self.late * 100 > self.due
+    }
+}
+
 impl Verdict {
+    /// Whether the act shows anything: what differs from the computation on a machine that had no time for the load does not.
+    pub(crate) fn is_void(&self, expected: &[TenantId]) -> bool {
+        self.offered.is_too_late() && !self.faults(expected).is_empty()
+    }
+
     /// Why the act does not show what it should, one reason each; empty where it does.
     pub(crate) fn faults(&self, expected: &[TenantId]) -> Vec<String> {
         let mut faults = Vec::new();
@@ -106,6 +131,7 @@ mod tests {
     fn tally(id: &str, start: Instant, succeeded: u64, scheduled: u64) -> Tally {
         let sent = (0..scheduled).map(|at| Sent {
             scheduled: start + Duration::from_secs(at),
+            late: Duration::ZERO,
             answer: if at < succeeded { Answer::Success } else { Answer::Failure },
         });
         Tally { tenant: tenant(id), sent: sent.collect() }
@@ -127,8 +153,8 @@ mod tests {
         let now = Instant::now();
         let at = |second| now + Duration::from_secs(second);
         let success = |window| tally("a", now, 5, 10).success(&window);
-        assert_eq!(success(at(0)..=at(4)), Success { succeeded: 5, scheduled: 5 });
-        assert_eq!(success(at(4)..=at(6)), Success { succeeded: 1, scheduled: 3 });
+        assert_eq!(success(at(0)..=at(4)), Success { succeeded: 5, scheduled: 5, late: 0 });
+        assert_eq!(success(at(4)..=at(6)), Success { succeeded: 1, scheduled: 3, late: 0 });
         assert_eq!(judge(&[tally("a", now, 5, 5)], &(at(7)..=at(9)), &[]).unclear, [tenant("a")]);
     }
 
@@ -144,6 +170,22 @@ mod tests {
         assert_eq!(verdict.faults(&expected), ["everyone else had success 0.99900, not 1"]);
         let verdict = judge(&[tally("bad", now, 0, 9), tally("other", now, 9, 9)], &window, &expected);
         assert!(verdict.faults(&expected).is_empty());
+    }
+
+    #[test]
+    fn what_differs_while_the_load_was_sent_late_shows_nothing_and_what_agrees_does() {
+        let now = Instant::now();
+        let window = now..=now + Duration::from_secs(1000);
+        let verdict = |n_late: usize, succeeded: u64| {
+            let mut all = tally("a", now, succeeded, 1000);
+            for sent in &mut all.sent[..n_late] {
+                sent.late = Duration::from_millis(200);
+            }
+            judge(&[all], &window, &[])
+        };
+        assert!(verdict(11, 500).is_void(&[]));
+        assert!(!verdict(10, 500).is_void(&[]), "it was offered, and is wrong");
+        assert!(!verdict(500, 1000).is_void(&[]), "it was late, and came out all the same");
     }
 
     #[test]

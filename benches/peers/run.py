@@ -66,7 +66,7 @@ def cases(with_envoy):
     found.append(Case("latency", "with limits, 128 B, 64 connections, fixed rate", peers, bounds, rate=True))
     both = Proxy("router and agent", "router-and-agent", True)
     found.append(Case("hops", "router and agent in a row, 128 B", [both, router], [("router", "cpu_us", 1.9)]))
-    found.append(Case("hops", "agent alone, 128 B", [agent, router], [("router", "cpu_us", None)]))
+    found.append(Case("hops", "agent alone, 128 B", [agent, router], [("router", "cpu_us", 1.1)]))
     two = Proxy("two workers", "router", True, workers=2)
     cores = "0,1" if os.cpu_count() > 1 else "0"
     found.append(Case("workers", f"two workers on cores {cores}, 128 B", [two, router], [("router", "cpu_us", 1.1)], cores=cores))

@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use tokio::time::Instant;
 
 /// A gauge's name, what it shows, and how it is read off.
-type Gauge = (&'static str, &'static str, fn(&AdaptiveState) -> f64);
+type Gauge = (&'static str, &'static str, fn(&AdaptivePolicy, &AdaptiveState) -> f64);
 
 /// The ceilings of one layout.
 #[derive(Debug)]
@@ -108,31 +108,40 @@ impl Following {
 
     /// Writes what explains each ceiling.
     pub(crate) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let gauges: [Gauge; 4] = [
-            ("cofferdam_agent_adaptive_limit", "The ceiling that follows the latency", |it| {
+        let gauges: [Gauge; 6] = [
+            ("cofferdam_agent_adaptive_limit", "The ceiling that follows the latency", |_, it| {
                 f64::from(it.limit)
             }),
             (
                 "cofferdam_agent_adaptive_unloaded_seconds",
                 "The latency without load, as it was measured last",
-                |it| it.unloaded.as_secs_f64(),
+                |_, it| it.unloaded.as_secs_f64(),
+            ),
+            ("cofferdam_agent_adaptive_ceiling", "The highest that the ceiling may rise", |policy, _| {
+                f64::from(policy.ceiling)
+            }),
+            (
+                "cofferdam_agent_adaptive_tolerance",
+                "How many times the latency without load is tolerated",
+                |policy, _| policy.tolerance,
             ),
             (
                 "cofferdam_agent_adaptive_gradient",
                 "Below 1, answers take longer than is tolerated, and the ceiling falls",
-                |it| it.gradient,
+                |_, it| it.gradient,
             ),
             (
                 "cofferdam_agent_adaptive_probing",
                 "Whether the latency without load is being measured",
-                |it| f64::from(u8::from(it.is_probing)),
+                |_, it| f64::from(u8::from(it.is_probing)),
             ),
         ];
         for (name, help, value) in gauges {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for ceiling in self.classes.iter().flatten() {
                 let Some(state) = ceiling.limit.lock().as_ref().map(AdaptiveLimit::state) else { continue };
-                ConstGauge::new(value(&state)).encode(family.encode_family(&[("class", &*ceiling.name)])?)?;
+                ConstGauge::new(value(&ceiling.policy, &state))
+                    .encode(family.encode_family(&[("class", &*ceiling.name)])?)?;
             }
         }
         Ok(())

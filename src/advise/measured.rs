@@ -32,6 +32,9 @@ struct ClassCounted {
     holds: f64,
     /// Cumulative, by upper bound in seconds.
     hold_buckets: Vec<(f64, f64)>,
+    /// What its ceiling follows the latency with, where it does: the tolerance, and the highest that it may rise.
+    tolerance: Option<f64>,
+    highest: Option<f64>,
 }
 
 impl Counted {
@@ -65,6 +68,8 @@ impl Counted {
             // One for each way to end, and one for each reason.
             ("requests_total", value) => class.arrivals += number(value),
             ("refusals_total", value) => class.refused += number(value),
+            ("adaptive_tolerance", value) => class.tolerance = Some(number(value)),
+            ("adaptive_ceiling", value) => class.highest = Some(number(value)),
             (name, value) => {
                 let place = match name {
                     "class_priority" => &mut class.priority,
@@ -102,6 +107,11 @@ impl Counted {
         Ok(self)
     }
 
+    /// The tolerance of each class whose ceiling follows the latency, by name.
+    pub(super) fn adaptive(&self) -> BTreeMap<&str, f64> {
+        self.classes.iter().filter_map(|(name, class)| Some((name.as_str(), class.tolerance?))).collect()
+    }
+
     /// The same as numbers of places, requests and times.
     pub(super) fn cell(&self) -> anyhow::Result<CellUse> {
         // A class that the file has no more is counted for ever, and has no places.
@@ -124,7 +134,8 @@ impl ClassCounted {
             name,
             priority: self.priority as u8,
             floor: self.floor as u32,
-            ceiling: self.ceiling as u32,
+            // One that follows the latency is somewhere else now than it is set.
+            ceiling: self.highest.unwrap_or(self.ceiling) as u32,
             queue: self.queue as u32,
             max_wait: seconds(self.max_wait_s),
             arrivals: self.arrivals as u64,

@@ -42,7 +42,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     };
     let cell = counted.cell()?;
-    print!("{}", report::Report { cell: &cell, advice: &advise(&cell) });
+    let (advice, adaptive) = (advise(&cell), counted.adaptive());
+    print!("{}", report::Report { cell: &cell, advice: &advice, adaptive: &adaptive });
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,5 +1,6 @@
 //! The advice as a user reads it: a table, reasons, warnings, and a part of a fleet file to paste.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -9,11 +10,13 @@ use cofferdam_bulkhead::{Advice, CellUse, ClassAdvice, ClassUse, Warning};
 pub(super) struct Report<'a> {
     pub(super) cell: &'a CellUse,
     pub(super) advice: &'a Advice,
+    /// By class, where the ceiling follows the latency: the tolerance, which is no matter of size.
+    pub(super) adaptive: &'a BTreeMap<&'a str, f64>,
 }
 
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cell, advice } = self;
+        let Self { cell, advice, .. } = self;
         writeln!(f, "Measured for {}, in a cell of {} places:\n", brief(cell.observed), cell.max_in_flight)?;
         let width = cell.classes.iter().map(|class| class.name.as_str().len()).max().unwrap_or(0).max(5);
         writeln!(
@@ -44,7 +47,7 @@ impl fmt::Display for Report<'_> {
         for warning in &advice.warnings {
             writeln!(f, "warning: {}", text(warning))?;
         }
-        fragment(f, cell, advice)
+        self.fragment(f)
     }
 }
 
@@ -96,21 +99,27 @@ fn text(warning: &Warning) -> String {
     }
 }
 
-fn fragment(f: &mut fmt::Formatter<'_>, cell: &CellUse, advice: &Advice) -> fmt::Result {
-    writeln!(f, "\nFor the fleet file:\n\ncell:\n  max_in_flight: {}\n  classes:", cell.max_in_flight)?;
-    for (class, advised) in cell.classes.iter().zip(&advice.classes) {
-        let ClassAdvice { name, floor, ceiling, queue, max_wait, .. } = advised;
-        write!(
-            f,
-            "    {name}: {{ priority: {}, floor: {floor}, ceiling: {ceiling}, queue: {queue}",
-            class.priority
-        )?;
-        match queue {
-            0 => writeln!(f, " }}")?,
-            _ => writeln!(f, ", max_wait: {} }}", brief(*max_wait))?,
+impl Report<'_> {
+    fn fragment(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cell, advice, adaptive } = self;
+        writeln!(f, "\nFor the fleet file:\n\ncell:\n  max_in_flight: {}\n  classes:", cell.max_in_flight)?;
+        for (class, advised) in cell.classes.iter().zip(&advice.classes) {
+            let ClassAdvice { name, floor, ceiling, queue, max_wait, .. } = advised;
+            write!(
+                f,
+                "    {name}: {{ priority: {}, floor: {floor}, ceiling: {ceiling}, queue: {queue}",
+                class.priority
+            )?;
+            if *queue > 0 {
+                write!(f, ", max_wait: {}", brief(*max_wait))?;
+            }
+            if let Some(tolerance) = adaptive.get(name.as_str()) {
+                write!(f, ", adaptive: {{ tolerance: {tolerance} }}")?;
+            }
+            writeln!(f, " }}")?;
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// A time that was measured; nothing where none was.

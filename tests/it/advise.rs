@@ -43,6 +43,18 @@ async fn an_agents_own_metrics_are_what_it_reads() {
     assert!(home.contains("default: floor 10 -> 2, ceiling 30 -> 30, queue 5 -> 1"), "{home}");
 }
 
+#[tokio::test]
+async fn a_class_whose_ceiling_follows_the_latency_goes_on_doing_so() {
+    let classes = "default: { ceiling: 24, adaptive: { tolerance: 2.25 } }, search: {}";
+    let fleet = TestFleet::start(&format!("cell: {{ max_in_flight: 30, classes: {{ {classes} }} }}")).await;
+    let agent = format!("http://{}", fleet.cells[0].probes);
+    let said = tokio::task::spawn_blocking(move || advice(&agent)).await.unwrap();
+    assert!(said.contains("default: floor 0 -> 1, ceiling 24 -> 29"), "{said}");
+    let (_, pasted) = said.split_once("For the fleet file:").unwrap();
+    assert!(pasted.contains("ceiling: 29, queue: 0, adaptive: { tolerance: 2.25 } }"), "{pasted}");
+    assert_eq!(pasted.matches("adaptive").count(), 1, "{pasted}");
+}
+
 #[test]
 fn what_is_no_agent_is_refused_with_the_reason() {
     for (from, why) in

@@ -4,13 +4,14 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
-use tokio::time::{Instant, timeout};
+use tokio::sync::TryAcquireError;
+use tokio::time::Instant;
 
 use crate::denied::Denied;
+use crate::permits::{AtomicU32, AtomicU64, OwnedSemaphorePermit, Semaphore, timeout};
 
 /// A cap on how many calls of one kind are in flight. Clones are the same one.
 ///
@@ -248,3 +249,6 @@ impl fmt::Debug for BulkheadPlace {
         f.write_str("BulkheadPlace")
     }
 }
+
+#[cfg(test)]
+mod checked;

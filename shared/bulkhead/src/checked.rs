@@ -132,6 +132,29 @@ fn closing_reaches_whoever_waits_and_whoever_comes() {
 }
 
 #[test]
+fn a_ceiling_that_moves_forgets_nobody_and_is_never_exceeded() {
+    check(|| {
+        let cell = Compartments::new(layout(2));
+        let place = cell.try_acquire(0, &tenant("a")).unwrap();
+        let waiter = {
+            let cell = cell.clone();
+            thread::spawn(move || {
+                let place = acquire(&cell, &tenant("b")).unwrap();
+                assert!(cell.snapshot().used <= 2);
+                drop(place);
+            })
+        };
+        cell.move_ceiling(0, 1, 1);
+        // What was admitted before drains: nobody is let in beside it.
+        assert!(cell.try_acquire(0, &tenant("c")).is_err());
+        cell.free_ceiling(0);
+        waiter.join().unwrap();
+        drop(place);
+        is_empty(&cell);
+    });
+}
+
+#[test]
 fn a_change_of_limits_forgets_nobody_and_never_exceeds_them() {
     check(|| {
         let cell = Compartments::new(layout(2));

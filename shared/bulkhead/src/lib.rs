@@ -65,6 +65,7 @@ mod layers;
 mod layout;
 mod list;
 mod lock;
+mod permits;
 mod place;
 mod pool;
 mod pool_runtime;

@@ -6,9 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
-
 use crate::denied::Denied;
+use crate::lock::{Condvar, Mutex, MutexGuard};
 
 /// A call to be run. What it says is delivered only when its thread is free again, so that whoever calls once more upon it
 /// finds that thread.
@@ -71,7 +70,7 @@ struct Job {
 
 impl Line {
     pub(crate) fn new(name: &str, threads: u32, queue: u32) -> Self {
-        let (state, has_work) = (Mutex::default(), Condvar::new());
+        let (state, has_work) = (Mutex::new(State::default()), Condvar::default());
         Self { name: name.into(), threads, queue, state, has_work }
     }
 
@@ -149,7 +148,7 @@ impl Line {
             } else if state.closed {
                 return;
             } else {
-                self.has_work.wait(&mut state);
+                state = self.has_work.wait(state);
             }
         }
     }
@@ -184,3 +183,6 @@ impl Line {
         Denied::Full { name: Arc::clone(&self.name), active, limit, queued, queue, waited: Duration::ZERO }
     }
 }
+
+#[cfg(test)]
+mod checked;

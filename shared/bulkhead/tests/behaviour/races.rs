@@ -78,6 +78,13 @@ async fn race(cell: &Compartments, held: &Held, random: &mut StdRng) {
     tokio::select! { biased; () = patience => {}, () = attempt => {} }
 }
 
+/// Moves one ceiling below what its layout says, and frees the one before, as a limit that follows the latency does.
+fn move_ceilings(cell: &Compartments, n: u32) {
+    let (class, before) = ((n % 3) as usize, ((n + 2) % 3) as usize);
+    cell.move_ceiling(class, 1 + n / 3 % 2, 2);
+    cell.free_ceiling(before);
+}
+
 fn nothing_is_left(cell: &Compartments) {
     let seen = cell.snapshot();
     assert_eq!((seen.used, seen.tenants, seen.shared_places), (0, 0, 0));
@@ -107,6 +114,7 @@ async fn races_in_one_thread_leave_nothing_held() {
         async move {
             for n in 0.. {
                 cell.change(layout(5, n % 3));
+                move_ceilings(&cell, n);
                 sleep(ms(7)).await;
             }
         }
@@ -114,6 +122,7 @@ async fn races_in_one_thread_leave_nothing_held() {
     join_all(callers).await.into_iter().for_each(|caller| caller.unwrap());
     changes.abort();
     cell.change(layout(5, 0));
+    (0..3).for_each(|class| cell.free_ceiling(class));
     nothing_is_left(&cell);
 }
 
@@ -128,6 +137,7 @@ fn races_between_threads_leave_nothing_held() {
         scope.spawn(move || {
             for n in 0..2000 {
                 changing.change(layout(5, n % 3));
+                move_ceilings(&changing, n);
                 std::thread::yield_now();
             }
         });

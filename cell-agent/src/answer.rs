@@ -7,8 +7,9 @@ use cofferdam_proxy::payload::Payload;
 use cofferdam_proxy::target;
 use cofferdam_proxy::tunnel::TunnelEnd;
 use http::header::ALLOW;
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 
+use crate::breakers::Judged;
 use crate::following::Timed;
 use crate::last_good::Keeping;
 use crate::metrics::{Outcome, Record};
@@ -25,6 +26,8 @@ pub(crate) struct Release {
     pub(crate) timed: Option<Timed>,
     /// Where the answer may stand in for a later one.
     pub(crate) keeping: Option<Box<Keeping>>,
+    /// Of a call of gRPC, whose trailers tell how it went.
+    pub(crate) judged: Option<Box<Judged>>,
 }
 
 /// The answer to a question about the agent itself, which never reaches the backend.
@@ -51,9 +54,21 @@ impl OnEnd for Release {
         if let Some(keeping) = &mut self.keeping {
             keeping.add(data);
         }
+        if let Some(judged) = &mut self.judged {
+            judged.heard();
+        }
+    }
+
+    fn on_trailers(&mut self, trailers: &mut HeaderMap) {
+        if let Some(judged) = &mut self.judged {
+            judged.trailers(trailers);
+        }
     }
 
     fn on_end(self, end: End) {
+        if let Some(judged) = self.judged {
+            judged.ended(end);
+        }
         drop(self.timed);
         // First, so that whoever reads the counters sees no place that is already counted as given back.
         drop(self.place);

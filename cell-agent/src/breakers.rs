@@ -4,13 +4,17 @@
 use std::fmt;
 use std::time::Duration;
 
-use cofferdam_bulkhead::{Breaker, BreakerCounts, BreakerPolicy, BreakerState, Pass};
+use cofferdam_bulkhead::{Breaker, BreakerCounts, BreakerPolicy, BreakerState, Pass, Verdict, judge_status};
 use cofferdam_fleet::{BreakerRules, CellRules, DependencyIndex};
 use cofferdam_model::CellReason;
+use cofferdam_proxy::grpc;
+use cofferdam_proxy::guard::End;
+use http::{HeaderMap, HeaderValue, Response};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use tokio::time::Instant;
 
 /// What the backend's own is called.
 const BACKEND: &str = "backend";
@@ -37,6 +41,16 @@ struct Guarding {
 /// Leave to call the backend. Dropped without a word, it says nothing of the backend.
 #[derive(Debug, Default)]
 pub(crate) struct Passed([Option<(Pass, Box<str>)>; 2]);
+
+/// A call of gRPC whose answer has begun: what its trailers say is what the breakers hear.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    passed: Passed,
+    /// Before this, a deadline that is over is the caller's affair.
+    half: Instant,
+    /// As the trailers say; a call that ends without them has failed.
+    verdict: Verdict,
+}
 
 /// What a request needs is left alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -125,6 +139,29 @@ impl Breakers {
 }
 
 impl Passed {
+    /// Says how it went by the answer's head; what is returned hears it from what comes behind, where that tells. A deadline that
+    /// was over before `half` of the route's time is the caller's affair.
+    pub(crate) fn judge<B>(self, answer: &Response<B>, is_grpc: bool, half: Instant) -> Option<Box<Judged>> {
+        let status = answer.headers().get(grpc::STATUS).filter(|_| is_grpc);
+        let verdict = match (status, judge_status(answer.status())) {
+            (Some(status), _) => judge_grpc(status, half),
+            (None, Verdict::Succeeded) if is_grpc => {
+                return Some(Box::new(Judged { passed: self, half, verdict: Verdict::Failed }));
+            }
+            (None, verdict) => verdict,
+        };
+        self.say(verdict);
+        None
+    }
+
+    fn say(self, verdict: Verdict) {
+        match verdict {
+            Verdict::Succeeded => self.succeeded(),
+            Verdict::Failed => self.failed(false),
+            Verdict::Unknown => {}
+        }
+    }
+
     /// What was called did its work.
     pub(crate) fn succeeded(self) {
         for (pass, of) in self.0.into_iter().flatten() {
@@ -144,6 +181,46 @@ impl Passed {
         {
             tracing::warn!(%of, "breaker has opened");
         }
+    }
+}
+
+impl Judged {
+    /// A message came. Whoever was let through to try has its answer: a stream may last for hours, and others wait for it.
+    pub(crate) fn heard(&mut self) {
+        for passed in &mut self.passed.0 {
+            if let Some((pass, of)) = passed.take_if(|(pass, _)| pass.is_trial())
+                && pass.succeeded()
+            {
+                tracing::info!(%of, "breaker has closed");
+            }
+        }
+    }
+
+    /// The status came.
+    pub(crate) fn trailers(&mut self, trailers: &HeaderMap) {
+        if let Some(status) = trailers.get(grpc::STATUS) {
+            self.verdict = judge_grpc(status, self.half);
+        }
+    }
+
+    /// The answer ended. One that its caller left says nothing.
+    pub(crate) fn ended(self, end: End) {
+        match end {
+            End::Complete => self.passed.say(self.verdict),
+            End::Failed => self.passed.failed(false),
+            End::Dropped => {}
+        }
+    }
+}
+
+/// As [`judge_status`] does by HTTP's: unknown, deadline exceeded, internal, unavailable and data loss are failures, and what
+/// is exhausted concerns its caller alone.
+fn judge_grpc(status: &HeaderValue, half: Instant) -> Verdict {
+    match status.as_bytes() {
+        b"4" if Instant::now() < half => Verdict::Unknown,
+        b"2" | b"4" | b"13" | b"14" | b"15" => Verdict::Failed,
+        b"8" => Verdict::Unknown,
+        _ => Verdict::Succeeded,
     }
 }
 
@@ -201,6 +278,74 @@ mod tests {
         }
         let tripped = breakers.pass(MAIL).unwrap_err();
         assert_eq!((&*tripped.of, tripped.reason), ("backend", CellReason::Cell));
+    }
+
+    fn answer(status: u16, grpc_status: Option<&str>) -> Response<()> {
+        let mut response = Response::builder().status(status).body(()).unwrap();
+        if let Some(status) = grpc_status {
+            response.headers_mut().insert(grpc::STATUS, status.parse().unwrap());
+        }
+        response
+    }
+
+    fn trailers(status: &str) -> HeaderMap {
+        HeaderMap::from_iter([(grpc::STATUS, status.parse().unwrap())])
+    }
+
+    /// Whether the breaker of DB, which one failure opens, does so after `work`.
+    fn opens(work: impl FnOnce(Box<Passed>)) -> bool {
+        let breakers = Breakers::new(&rules("", "breaker: { failures: 1 }"), None);
+        work(breakers.pass(DB).unwrap().unwrap());
+        breakers.pass(DB).is_err()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_calls_trailers_tell_and_a_status_of_http_by_the_same_rule() {
+        let half = Instant::now();
+        let by_head = |status, grpc_status| {
+            opens(|passed| {
+                let judged = passed.judge(&answer(status, grpc_status), grpc_status.is_some(), half);
+                assert!(judged.is_none());
+            })
+        };
+        let by_trailers = |status, half| {
+            opens(|passed| {
+                let mut judged = passed.judge(&answer(200, None), true, half).unwrap();
+                judged.heard();
+                judged.trailers(&trailers(status));
+                judged.ended(End::Complete);
+            })
+        };
+        for (status, is_failure) in [(200, false), (404, false), (429, false), (500, true), (503, true)] {
+            assert_eq!(by_head(status, None), is_failure, "{status}");
+        }
+        let failures = ["2", "4", "13", "14", "15"];
+        for status in ["0", "1", "2", "3", "4", "5", "7", "8", "12", "13", "14", "15", "16"] {
+            let is_failure = failures.contains(&status);
+            assert_eq!(by_head(200, Some(status)), is_failure, "{status} in the head");
+            assert_eq!(by_trailers(status, half), is_failure, "{status} in the trailers");
+        }
+        let later = half + Duration::from_secs(1);
+        assert!(!by_trailers("4", later), "a caller that leaves little time has itself to blame");
+        for (end, is_failure) in [(End::Failed, true), (End::Complete, true), (End::Dropped, false)] {
+            let without = opens(|passed| passed.judge(&answer(200, None), true, half).unwrap().ended(end));
+            assert_eq!(without, is_failure, "{end:?} without a status");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_has_begun_has_tried_for_the_others() {
+        let breakers = Breakers::new(&rules("", "breaker: { failures: 1, open_for: 1s }"), None);
+        breakers.pass(DB).unwrap().unwrap().failed(false);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let tries = breakers.pass(DB).unwrap().unwrap();
+        let mut stream = tries.judge(&answer(200, None), true, Instant::now()).unwrap();
+        assert!(breakers.pass(DB).is_err(), "one may try");
+        stream.heard();
+        assert!(breakers.pass(DB).is_ok());
+        stream.trailers(&trailers("14"));
+        stream.ended(End::Complete);
+        assert!(breakers.pass(DB).is_ok(), "it was told already how that went");
     }
 
     #[tokio::test(start_paused = true)]

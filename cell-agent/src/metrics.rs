@@ -72,6 +72,10 @@ impl Outcome {
         Self::ClientGone,
     ];
 
+    fn is_error(self) -> bool {
+        !matches!(self, Self::Served | Self::BadRequest | Self::ClientGone)
+    }
+
     fn as_str(self) -> &'static str {
         match self {
             Self::Served => "served",
@@ -178,6 +182,17 @@ impl Metrics {
             })
         });
         Arc::clone(made)
+    }
+
+    /// How many requests have ended, and how many of them failed or found no room, what stood in for an answer among them. What
+    /// was the client's own doing is no failure.
+    pub(crate) fn ended(&self) -> (u64, u64) {
+        let classes = self.classes.lock();
+        let outcomes = || classes.values().flat_map(|class| Outcome::ALL.iter().zip(&class.outcomes));
+        let sum = |is_counted: fn(Outcome) -> bool| {
+            outcomes().filter(|(outcome, _)| is_counted(**outcome)).map(|(_, counter)| counter.get()).sum()
+        };
+        (sum(|_| true), sum(Outcome::is_error))
     }
 
     /// A request was turned away before it had a class.

@@ -3,7 +3,10 @@
 //!
 //! `/saturation` answers one JSON object, [`CellReport`]. Numbers that grow do so since the `epoch`, which is when the
 //! agent started, in microseconds of Unix time; `sequence` grows with each report of an epoch, so that a reader can put
-//! reports in order and see a restart. Ratios are in 0..=1.
+//! reports in order and see a restart. Ratios are in 0..=1; rates are a second's, of the last one that was over.
+//!
+//! The line has ORCA's own fields beside the classes: `application_utilization`, `rps_fractional` and `eps`, by which its
+//! users weigh a cell that fails fast for what it is.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -11,24 +14,28 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
-use cofferdam_bulkhead::{ClassLayout, ClassSnapshot, Compartments, Saturations, Snapshot, TenantPlaces};
+use cofferdam_bulkhead::{ClassLayout, ClassSnapshot, Compartments, Place, Saturations, TenantPlaces};
 use cofferdam_model::{CellId, CellReason, headers};
 use http::{HeaderMap, HeaderValue};
 use parking_lot::Mutex;
 use serde::Serialize;
 
+use crate::leaving::Leaving;
+use crate::rates::{CellRates, ClassRates, Rates};
 use crate::routers::{RoutedBy, Routers};
 
 /// The load report of every answer, in the form of [`cofferdam_model::Report`]. One for each worker, so that nobody
 /// waits for the last one's lock.
 pub(crate) struct LoadField {
     compartments: Compartments,
+    rates: Rates,
     last: Mutex<Last>,
 }
 
 /// What was written last. It is written anew only once a number has changed.
 struct Last {
     saturations: Saturations,
+    rates: CellRates,
     value: HeaderValue,
     /// What stands before each class's number, in the order of the layout.
     names: Vec<String>,
@@ -37,28 +44,36 @@ struct Last {
 }
 
 impl LoadField {
-    pub(crate) fn new(compartments: Compartments) -> Self {
-        let saturations = compartments.saturations();
+    pub(crate) fn new(compartments: Compartments, rates: Rates) -> Self {
+        let (saturations, rated) = (compartments.saturations(), rates.cell());
         let names = names(&compartments);
-        let (value, changes) = (load(&saturations, &names, 0), saturations.changes());
-        Self { compartments, last: Mutex::new(Last { saturations, value, names, changes }) }
+        let (value, changes) = (load(&saturations, rated, &names, 0), saturations.changes());
+        let last = Mutex::new(Last { saturations, rates: rated, value, names, changes });
+        Self { compartments, rates, last }
     }
 
-    /// Puts the report on an answer, in the place of any that was there.
-    pub(crate) fn write(&self, fields: &mut HeaderMap) {
-        let mut now = self.compartments.saturations();
+    /// Puts the report on an answer, in the place of any that was there. The place of the answer's own request counts for
+    /// nothing: by the time that the next one comes it is free.
+    pub(crate) fn write(&self, fields: &mut HeaderMap, own: Option<&Place>) {
+        let (mut now, rates) = (self.saturations(own), self.rates.cell());
         let mut last = self.last.lock();
         // Names that are newer than the numbers are found out by the next numbers.
         while last.changes != now.changes() {
             (last.changes, last.names) = (now.changes(), names(&self.compartments));
-            now = self.compartments.saturations();
+            now = self.saturations(own);
         }
-        if last.saturations != now {
+        if (last.saturations, last.rates) != (now, rates) {
             // As long as the last: mostly, only digits change.
-            last.value = load(&now, &last.names, last.value.len());
-            last.saturations = now;
+            last.value = load(&now, rates, &last.names, last.value.len());
+            (last.saturations, last.rates) = (now, rates);
         }
         fields.insert(headers::LOAD, last.value.clone());
+    }
+}
+
+impl LoadField {
+    fn saturations(&self, own: Option<&Place>) -> Saturations {
+        own.map_or_else(|| self.compartments.saturations(), |own| self.compartments.saturations_without(own))
     }
 }
 
@@ -67,10 +82,12 @@ fn names(compartments: &Compartments) -> Vec<String> {
     compartments.layout().classes().iter().map(name).collect()
 }
 
-fn load(now: &Saturations, names: &[String], n_bytes: usize) -> HeaderValue {
+fn load(now: &Saturations, rates: CellRates, names: &[String], n_bytes: usize) -> HeaderValue {
     let mut text = String::with_capacity(n_bytes);
     // Writing to a string cannot fail; classes and numbers are plain ASCII by their own types.
-    let _ = write!(text, "TEXT application_utilization={}", now.cell());
+    let (cell, CellRates { requests, errors }) = (now.cell(), rates);
+    let _ =
+        write!(text, "TEXT application_utilization={cell}, rps_fractional={requests:.1}, eps={errors:.1}");
     for (name, saturation) in names.iter().zip(now.classes()) {
         let _ = write!(text, "{name}{saturation}");
     }
@@ -79,21 +96,21 @@ fn load(now: &Saturations, names: &[String], n_bytes: usize) -> HeaderValue {
 
 /// Whom `/saturation` asks.
 #[derive(Clone)]
-struct Source {
-    cell: CellId,
-    compartments: Compartments,
-    routers: Arc<Routers>,
+pub(crate) struct Source {
+    pub(crate) cell: CellId,
+    pub(crate) compartments: Compartments,
+    pub(crate) routers: Arc<Routers>,
+    pub(crate) rates: Rates,
+    pub(crate) leaving: Leaving,
 }
 
 /// `/saturation`, for the probe listener.
-pub(crate) fn routes(cell: CellId, compartments: Compartments, routers: Arc<Routers>) -> Router {
-    let source = Source { cell, compartments, routers };
+pub(crate) fn routes(source: Source) -> Router {
     Router::new().route("/saturation", get(saturation)).with_state(source)
 }
 
 async fn saturation(State(source): State<Source>) -> Json<CellReport> {
-    let Source { cell, compartments, routers } = source;
-    Json(CellReport::new(&cell, &compartments.snapshot(), routers.routed_by()))
+    Json(CellReport::new(&source))
 }
 
 /// The whole cell at one moment.
@@ -104,9 +121,15 @@ struct CellReport {
     sequence: u64,
     /// Whether nothing new is let in.
     draining: bool,
+    /// When what is left is cut, in milliseconds from now; `null` until the agent drains.
+    leaving_ms: Option<u64>,
     saturation: f64,
     used: u32,
     limit: u32,
+    /// Requests that ended, a second.
+    rps: f64,
+    /// Those of them that failed or found no room, a second.
+    eps: f64,
     /// By name.
     classes: Vec<ClassReport>,
     /// Tenants that hold or wait for a place and have a compartment of their own.
@@ -131,6 +154,10 @@ struct ClassReport {
     oldest_wait_ms: u64,
     granted: u64,
     refused: RefusedReport,
+    /// Places given, a second.
+    grant_rate: f64,
+    /// Refusals, a second.
+    reject_rate: f64,
     /// Those of the refused who had waited.
     queue_timeouts: u64,
     peak_used: u32,
@@ -160,16 +187,23 @@ struct RouterReport {
 }
 
 impl CellReport {
-    fn new(cell: &CellId, now: &Snapshot, router: Option<RoutedBy>) -> Self {
+    fn new(source: &Source) -> Self {
+        let Source { cell, compartments, routers, rates, leaving } = source;
+        let (now, router) = (&compartments.snapshot(), routers.routed_by());
+        let CellRates { requests, errors } = rates.cell();
+        let class = |class: &ClassSnapshot| ClassReport::new(class, rates.class(&class.class));
         Self {
             cell: cell.to_string(),
             epoch: now.epoch,
             sequence: now.sequence,
             draining: now.closed,
+            leaving_ms: leaving.left_ms(),
             saturation: now.saturation.as_f64(),
             used: now.used,
             limit: now.max,
-            classes: now.classes.iter().map(ClassReport::new).collect(),
+            rps: requests.into(),
+            eps: errors.into(),
+            classes: now.classes.iter().map(class).collect(),
             tenants: now.tenants,
             top_tenants: now.top_tenants.iter().map(TenantReport::new).collect(),
             router: router.map(RouterReport::new),
@@ -178,7 +212,7 @@ impl CellReport {
 }
 
 impl ClassReport {
-    fn new(class: &ClassSnapshot) -> Self {
+    fn new(class: &ClassSnapshot, rates: ClassRates) -> Self {
         Self {
             class: class.class.to_string(),
             saturation: class.saturation.as_f64(),
@@ -194,6 +228,8 @@ impl ClassReport {
                 class: class.refused_for(CellReason::Class),
                 cell: class.refused_for(CellReason::Cell),
             },
+            grant_rate: rates.grants,
+            reject_rate: rates.refusals,
             queue_timeouts: class.timeouts,
             peak_used: class.peak_used,
         }
@@ -242,13 +278,16 @@ mod tests {
             ClassSaturation { class, saturation }
         };
         let classes = now.classes.into_iter().map(class).collect();
-        Report { cell: now.saturation, classes }.to_string()
+        let report = Report { cell: now.saturation, classes }.to_string();
+        // The model knows what routers go by, and passes over the rest.
+        let (cell, classes) = report.split_at(report.find(", ").unwrap());
+        format!("{cell}, rps_fractional=0.0, eps=0.0{classes}")
     }
 
     fn written(load: &LoadField) -> HeaderValue {
         let mut fields = HeaderMap::new();
         fields.insert(headers::LOAD, HeaderValue::from_static("TEXT forged=1"));
-        load.write(&mut fields);
+        load.write(&mut fields, None);
         assert_eq!(fields.get_all(headers::LOAD).iter().count(), 1);
         fields[headers::LOAD].clone()
     }
@@ -256,7 +295,7 @@ mod tests {
     #[test]
     fn the_load_field_is_the_models_report_whatever_is_held() {
         let compartments = compartments();
-        let load = LoadField::new(compartments.clone());
+        let load = LoadField::new(compartments.clone(), Rates::default());
         let tenant = TenantId::parse(b"acme", &Alphabet::default()).unwrap();
         let mut held = Vec::new();
         for class in [0, 1, 2, 1] {
@@ -272,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_report_of_the_same_numbers_is_not_written_again() {
-        let load = LoadField::new(compartments());
+        let load = LoadField::new(compartments(), Rates::default());
         let bytes = |value: &HeaderValue| value.as_bytes().as_ptr();
         let (first, second) = (written(&load), written(&load));
         assert_eq!(bytes(&first), bytes(&second));

@@ -118,8 +118,14 @@ async fn probes_answer_and_show_the_compartments_while_everything_is_full() {
     backend.entered(2).await;
     let waiting = cell.go("globex", "/search");
     cell.until("search", "queued", 1).await;
-    assert_eq!(cell.probe("/healthz").await.0, 200);
     eventually(async || cell.probe("/readyz").await.0 == 200).await;
+    for path in ["/healthz", "/readyz", "/saturation", "/metrics"] {
+        assert_eq!(cell.probe(path).await.0, 200);
+        // Nothing came free for that: whoever holds a place has it, and whoever waits waits.
+        assert!(held.iter().chain([&waiting]).all(|request| !request.is_finished()), "{path}");
+        let search = cell.class("search").await;
+        assert_eq!((&search["used"], &search["queued"]), (&2.into(), &1.into()), "{path}");
+    }
     let metrics = cell.probe("/metrics").await.1;
     for line in [
         r#"cofferdam_agent_places_in_use{class="search"} 2.0"#,
@@ -142,6 +148,33 @@ async fn probes_answer_and_show_the_compartments_while_everything_is_full() {
     for held in held.into_iter().chain([waiting]) {
         assert_eq!(held.await.unwrap().status(), 200);
     }
+}
+
+#[tokio::test]
+async fn the_rates_of_requests_errors_and_refusals_are_told_and_fall_again() {
+    let backend = TestBackend::start();
+    let cell = cell(&backend, "{ tenant_share: 1, classes: { search: { ceiling: 1 }, reports: {} } }");
+    let held = cell.go("acme", "/search/hold");
+    backend.entered(1).await;
+    eventually(async || {
+        let refused = cell.get("globex", "/search").send().await.unwrap();
+        let load = refused.headers()["endpoint-load-metrics"].to_str().unwrap().to_owned();
+        assert!(load.ends_with("named_metrics.search=1.000"), "{load}");
+        let number = |name: &str| {
+            let mut entries = load.trim_start_matches("TEXT ").split(", ");
+            entries.find_map(|entry| entry.strip_prefix(name)?.parse::<f64>().ok()).unwrap()
+        };
+        number("rps_fractional=") > 0.0 && number("eps=") > 0.0
+    })
+    .await;
+    let report = cell.saturation().await;
+    let rate = |name: &str| report["classes"][2][name].as_f64().unwrap();
+    assert_eq!(report["classes"][2]["class"], "search");
+    assert!(report["rps"].as_f64() > Some(0.0) && report["eps"].as_f64() > Some(0.0), "{report}");
+    assert!(rate("reject_rate") > 0.0 && rate("grant_rate") >= 0.0, "{report}");
+    backend.release(1);
+    assert_eq!(held.await.unwrap().status(), 200);
+    eventually(async || cell.saturation().await["rps"] == 0.0).await;
 }
 
 #[tokio::test]

@@ -180,6 +180,12 @@ impl Compartments {
     pub fn saturations(&self) -> Saturations {
         self.shared.lock().core.saturations()
     }
+
+    /// The same as if a `place` were free already, unless somebody waits for one: for the header of the answer that it was held
+    /// for, since whoever reads that comes when it is.
+    pub fn saturations_without(&self, place: &Place) -> Saturations {
+        self.shared.lock().core.saturations_without(place.held())
+    }
 }
 
 // The counts are behind the lock, which a line of the log is no reason to take.

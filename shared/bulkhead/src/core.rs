@@ -92,7 +92,7 @@ pub(crate) struct Moved {
 /// A place at all levels. Whoever has it calls [`Core::release`] with it once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Held {
-    class: u32,
+    pub(crate) class: u32,
     tenant: Slot,
     caps: CapsOf,
     /// The place-time that its tenant's sub-queue paid; 0 for a place that nobody waited for.
@@ -205,15 +205,20 @@ impl Core {
 
     fn give_back(&mut self, held: Held, held_us: Option<u32>) {
         let index = held.class as usize;
-        self.used -= 1;
-        let class = &mut self.classes[index];
-        class.used -= 1;
-        self.unused_floors += u32::from(class.used < class.floor);
+        self.count_down(index);
         for cap in held.caps.iter() {
             self.caps[cap.get()].used -= 1;
         }
         self.release_flow(held, held_us);
         self.tenants.release(held.tenant, index);
+    }
+
+    /// Of the class and the cell.
+    pub(crate) fn count_down(&mut self, index: usize) {
+        self.used -= 1;
+        let class = &mut self.classes[index];
+        class.used -= 1;
+        self.unused_floors += u32::from(class.used < class.floor);
     }
 
     /// Whether somebody waits, so that a freed place has to be handed on.

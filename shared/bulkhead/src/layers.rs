@@ -11,7 +11,7 @@ use std::error::Error;
 use std::future::Future;
 use std::pin::Pin;
 
-pub use self::breaker::{BreakerLayer, BreakerService, Verdict, judge_http};
+pub use self::breaker::{BreakerLayer, BreakerService, Verdict, judge_http, judge_status};
 pub use self::bulkhead::{BulkheadLayer, BulkheadService, Hold, ToAnswer, ToBodyEnd};
 pub use self::deadline::{Deadline, DeadlineLayer, DeadlineService};
 pub use self::deadline_body::{DeadlineBody, DeadlinePassed};

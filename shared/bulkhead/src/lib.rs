@@ -91,7 +91,7 @@ pub use indices::Indices;
 pub use layers::{
     BoxError, BoxFuture, BreakerLayer, BreakerService, BulkheadLayer, BulkheadService, Deadline,
     DeadlineBody, DeadlineLayer, DeadlinePassed, DeadlineService, HeldBody, Hold, ToAnswer, ToBodyEnd,
-    Verdict, judge_http,
+    Verdict, judge_http, judge_status,
 };
 pub use layout::{ClassLayout, Layout, LayoutError, TenantShare};
 pub use place::Place;

@@ -52,6 +52,10 @@ impl Place {
         }
         Self { shared: Arc::clone(shared), held }
     }
+
+    pub(crate) fn held(&self) -> &Held {
+        &self.held
+    }
 }
 
 // The counts are behind the lock, which a line of the log is no reason to take.

@@ -7,7 +7,7 @@ use cofferdam_model::{CellReason, ClassName, Report, Saturation, TenantId};
 use tokio::time::Instant;
 
 use crate::caps::{Cap, CapName};
-use crate::core::{Core, reason_index};
+use crate::core::{Core, Held, reason_index};
 
 /// How many tenants a snapshot names.
 pub const TOP_TENANTS: usize = 10;
@@ -170,6 +170,19 @@ impl Core {
             *saturation = self.class_saturation(index);
         }
         Saturations { changes: self.changes, cell: self.cell_saturation(), classes, n_classes }
+    }
+
+    /// The same without a place that comes free next, unless somebody waits.
+    pub(crate) fn saturations_without(&mut self, held: &Held) -> Saturations {
+        if self.is_contended() {
+            return self.saturations();
+        }
+        let (index, used, unused_floors) = (held.class as usize, self.used, self.unused_floors);
+        self.count_down(index);
+        let saturations = self.saturations();
+        self.classes[index].used += 1;
+        (self.used, self.unused_floors) = (used, unused_floors);
+        saturations
     }
 
     fn cell_saturation(&self) -> Saturation {

@@ -149,6 +149,10 @@ async fn answer(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, 
             ]));
             respond.send_response(head, true).unwrap();
         }
+        "/Unavailable" => {
+            let mut stream = respond.send_response(head(&play), false).unwrap();
+            let _ = stream.send_trailers(fields([("grpc-status", "14")]));
+        }
         "/Refused" => respond.send_reset(Reason::REFUSED_STREAM),
         "/Begun" => {
             let mut stream = respond.send_response(head(&play), false).unwrap();

@@ -77,6 +77,30 @@ async fn a_message_over_the_limit_is_resource_exhausted() {
 }
 
 #[tokio::test]
+async fn calls_that_fail_in_their_trailers_open_the_breaker_of_what_they_need() {
+    let db = "routes: [{ match: { path: / }, dependency: db }]\n\
+              cell: { dependencies: { db: { breaker: { failures: 3 } } } }\n";
+    let fleet = GrpcFleet::start(db).await;
+    let mut client = fleet.client().await;
+    for _ in 0..3 {
+        assert_eq!(end(&unary(&mut client, call("/Unary", "acme"), "a").await, "grpc-status"), Some("0"));
+    }
+    for _ in 0..3 {
+        let failed = unary(&mut client, call("/Unavailable", "acme"), "a").await;
+        assert_eq!((failed.field("grpc-status"), end(&failed, "grpc-status")), (None, Some("14")));
+    }
+    // The agent hears of the last one's end a moment after its client.
+    crate::support::eventually("the breaker to open", async || {
+        let answer = unary(&mut client, call("/Unary", "acme"), "a").await;
+        (answer.field("grpc-status") == Some("14")).then_some(())
+    })
+    .await;
+    let n_seen = fleet.backends[0].seen().len();
+    refused(&unary(&mut client, call("/Unary", "acme"), "a").await, "14");
+    assert_eq!((fleet.backends[0].seen().len(), fleet.backends[1].seen().len()), (n_seen, 0));
+}
+
+#[tokio::test]
 async fn an_agents_refusal_moves_a_call_or_stays_by_the_same_rule_as_ever() {
     // P48
     // The home has no place for the tenant's second call: its own doing, which does not move.

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::task::{Context, Poll};
 
+use http::StatusCode;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -69,16 +70,23 @@ impl<J> BreakerLayer<J> {
     }
 }
 
-/// Errors and answers of 5xx are failures. What we refused ourselves says nothing: a full bulkhead or compartment, another
-/// breaker that is open. Nor does 429, which concerns its caller alone. Any other answer, 4xx too, shows that somebody is
-/// there and works.
+/// 5xx are failures. 429 says nothing: it concerns its caller alone. Any other answer, 4xx too, shows that somebody is there and
+/// works.
+pub fn judge_status(status: StatusCode) -> Verdict {
+    match status {
+        StatusCode::TOO_MANY_REQUESTS => Verdict::Unknown,
+        status if status.is_server_error() => Verdict::Failed,
+        _ => Verdict::Succeeded,
+    }
+}
+
+/// Errors are failures, and answers are judged by [their status](judge_status). What we refused ourselves says nothing: a full
+/// bulkhead or compartment, another breaker that is open.
 pub fn judge_http<B>(outcome: &Result<http::Response<B>, BoxError>) -> Verdict {
     match outcome {
         Err(error) if is_own_refusal(&**error) => Verdict::Unknown,
         Err(_) => Verdict::Failed,
-        Ok(answer) if answer.status() == http::StatusCode::TOO_MANY_REQUESTS => Verdict::Unknown,
-        Ok(answer) if answer.status().is_server_error() => Verdict::Failed,
-        Ok(_) => Verdict::Succeeded,
+        Ok(answer) => judge_status(answer.status()),
     }
 }
 

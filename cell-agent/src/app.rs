@@ -29,7 +29,9 @@ use crate::classify::Classifier;
 use crate::drills::{Drills, DrillsCollector};
 use crate::health::{self, Health};
 use crate::journey::{Cell, Journey};
+use crate::leaving::Leaving;
 use crate::metrics::{CompartmentsCollector, Metrics};
+use crate::rates::Rates;
 use crate::report::{self, LoadField};
 use crate::routers::Routers;
 use crate::rules::{self, ReloadError, Rules, RulesCollector};
@@ -63,7 +65,8 @@ pub struct Running {
     metrics: Arc<Metrics>,
     workers: Workers,
     health: Arc<Health>,
-    /// The watch over the backend.
+    leaving: Leaving,
+    /// The watch over the backend, and over the counters.
     control: JoinSet<()>,
     /// The probe listener.
     aside: Aside,
@@ -105,6 +108,8 @@ impl Agent {
         let drain = Drain::default();
         let (mut control, mut aside) = (JoinSet::new(), Aside::default());
         let health = watch_backend(&settings, &mut control);
+        let (rates, leaving) = (Rates::default(), Leaving::default());
+        control.spawn(rates.clone().watch(Arc::clone(&metrics), compartments.clone()));
         let drills = listeners.admin.map(|listener| {
             let drills = Arc::new(Drills::default());
             registry.register_collector(Box::new(DrillsCollector(Arc::clone(&drills))));
@@ -112,8 +117,13 @@ impl Agent {
             drills
         });
         if let Some(listener) = listeners.probes {
-            let saturation =
-                report::routes(settings.cell.clone(), compartments.clone(), Arc::clone(&routers));
+            let saturation = report::routes(report::Source {
+                cell: settings.cell.clone(),
+                compartments: compartments.clone(),
+                routers: Arc::clone(&routers),
+                rates: rates.clone(),
+                leaving: leaving.clone(),
+            });
             let ready = readiness(Arc::clone(&health), &drain);
             let routes = Probes::new(registry, ready).routes().merge(saturation);
             // Who asks a process that follows another hears what that one would have said.
@@ -131,12 +141,13 @@ impl Agent {
             backend_protocol: settings.backend_protocol,
             drills,
             last_good: Arc::default(),
+            leaving: leaving.clone(),
         });
         // All the cell's places may come to lie with one worker: who has a place is not refused a connection.
         let places = fleet.cell.max_in_flight as usize;
         let max_connections = settings.upstream.max_connections.max(places);
         let upstream = UpstreamLimits { max_connections, ..settings.upstream };
-        let workers = start_workers(&settings, upstream, cell, listeners.data, &drain)?;
+        let workers = start_workers(&settings, upstream, cell, rates, listeners.data, &drain)?;
         let (grace, deadline) = (settings.drain_grace, settings.drain_deadline);
         let id = settings.cell;
         Ok(Running {
@@ -150,6 +161,7 @@ impl Agent {
             metrics,
             workers,
             health,
+            leaving,
             control,
             aside,
         })
@@ -205,6 +217,7 @@ impl Running {
 
     async fn end(self) {
         let Self { drain, deadline, compartments, metrics, workers, mut control, aside: _aside, .. } = self;
+        self.leaving.begin(deadline);
         drain.advance(Phase::Draining);
         let mut ended = tokio::task::spawn_blocking(move || workers.join());
         if tokio::time::timeout(deadline, &mut ended).await.is_err() {
@@ -237,6 +250,7 @@ fn start_workers(
     settings: &Settings,
     upstream_limits: UpstreamLimits,
     cell: Arc<Cell>,
+    rates: Rates,
     listeners: Vec<TcpListener>,
     drain: &Drain,
 ) -> io::Result<Workers> {
@@ -245,7 +259,7 @@ fn start_workers(
     let backend = settings.backend.address();
     let worker = |listeners| {
         let upstream = Upstream::to(backend.clone(), upstream_limits);
-        let load = LoadField::new(cell.compartments.clone());
+        let load = LoadField::new(cell.compartments.clone(), rates.clone());
         let journey = Arc::new(Journey { cell: Arc::clone(&cell), upstream, load });
         let watch = drain.watch();
         async move {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use cofferdam_fleet::{ClassIndex, RouteIndex};
-use cofferdam_model::{ClassName, HopError, HopFields, TenantId};
+use cofferdam_model::{ClassName, HopError, HopFields, Resort, TenantId};
 use http::request::Parts;
 use tokio::time::Instant;
 
@@ -22,6 +22,8 @@ pub(crate) struct Classified {
     pub(crate) route: RouteIndex,
     /// Which attempt of the router's this is, from 1.
     pub(crate) attempt: u8,
+    /// Where else the router may go with it; the last resort is who has no router.
+    pub(crate) resort: Resort,
     /// When the answer's head must be there.
     pub(crate) deadline: Instant,
 }
@@ -63,7 +65,8 @@ impl Classifier {
         let index = fleet.routes.classify(&head.method, head.uri.path(), head.uri.query());
         let route = &fleet.routes.as_slice()[index.get()];
         let deadline = now + route.timeout;
-        let by_routes = Classified { tenant, class: route.class, route: index, attempt: 1, deadline };
+        let (class, resort) = (route.class, Resort::Last);
+        let by_routes = Classified { tenant, class, route: index, attempt: 1, resort, deadline };
         if !self.trusts(peer) {
             // The tenant alone makes nobody a router: a client of the cell's own says as much.
             if fields.names_class() {
@@ -76,6 +79,7 @@ impl Classifier {
         Ok(Classified {
             class: class_named(rules, &hop.class).unwrap_or(route.class),
             attempt: hop.attempt,
+            resort: hop.resort,
             deadline: now + route.timeout.min(hop.remaining),
             ..by_routes
         })
@@ -94,7 +98,7 @@ mod tests {
     use std::time::Duration;
 
     use cofferdam_fleet::{Fleet, Trusted};
-    use cofferdam_model::{Alphabet, Digest, Hop, Revision, headers};
+    use cofferdam_model::{Alphabet, Digest, Hop, Resort, Revision, headers};
     use http::{HeaderValue, Request};
 
     use super::*;
@@ -133,6 +137,7 @@ cell:
             tenant: TenantId::parse(b"globex", &Alphabet::default()).unwrap(),
             class: ClassName::parse(class).unwrap(),
             attempt: 2,
+            resort: Resort::Another,
             remaining: Duration::from_secs(1),
             revision: Revision(1),
             digest: Digest(1),

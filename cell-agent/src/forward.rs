@@ -32,6 +32,9 @@ pub(crate) enum Fault {
     /// The backend may have worked on the request, and its answer never came.
     #[error("backend was lost before its answer")]
     Lost(#[source] io::Error),
+    /// The same on a connection that had been kept, while a new one stands: most likely it was closed for its age.
+    #[error("backend closed a kept connection before its answer")]
+    Stale(#[source] io::Error),
     /// The answer is not one.
     #[error("backend's answer is malformed")]
     Malformed(#[source] AnswerError),
@@ -135,6 +138,13 @@ async fn stream(upstream: &Upstream, ask: Ask<'_>) -> Result<Response<UpstreamBo
         Err(Fault::Lost(_)) => reused && ask.head.method.is_idempotent(),
         _ => false,
     };
+    if let Err(Fault::Lost(_)) = &answered
+        && reused
+        && !again
+        && upstream.stream(true).await.is_ok()
+    {
+        answered = answered.map_err(stale);
+    }
     if again && ask.body.replayable() {
         let fresh = upstream.stream(true).await.map_err(Fault::NoConnection)?;
         answered = fresh.send(ask.head, ask.body).await.map_err(fault);
@@ -158,11 +168,33 @@ async fn exchange(upstream: &Upstream, ask: Ask<'_>) -> Result<Response<Upstream
     if let Some(lost) = lost {
         let again = matches!(lost, Fault::Unread) || ask.head.method.is_idempotent();
         if !again || !ask.body.replayable() {
-            return Err(lost);
+            return Err(Box::pin(told(upstream, ask, lost)).await);
         }
     }
     // In a box, which keeps every other request's future small.
     Box::pin(on_fresh(upstream, ask)).await
+}
+
+/// What is said of a kept connection that was lost: whether the backend still takes new ones tells one that was closed for its age
+/// from a backend that died of the request. A new one is kept for the next.
+async fn told(upstream: &Upstream, ask: Ask<'_>, lost: Fault) -> Fault {
+    match timeout_at(ask.deadline, upstream.connect()).await {
+        Ok(Ok(fresh)) => {
+            if fresh.keep() {
+                stale(lost)
+            } else {
+                lost
+            }
+        }
+        _ => lost,
+    }
+}
+
+fn stale(fault: Fault) -> Fault {
+    match fault {
+        Fault::Lost(error) => Fault::Stale(error),
+        other => other,
+    }
 }
 
 async fn on_fresh(upstream: &Upstream, ask: Ask<'_>) -> Result<Response<UpstreamBody>, Fault> {

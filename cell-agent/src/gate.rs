@@ -57,7 +57,7 @@ mod tests {
     use std::sync::Arc;
 
     use cofferdam_fleet::{ClassIndex, Fleet, RouteIndex};
-    use cofferdam_model::{Alphabet, TenantId};
+    use cofferdam_model::{Alphabet, Resort, TenantId};
     use tokio::time::Instant;
 
     use super::*;
@@ -74,7 +74,8 @@ mod tests {
     fn request() -> Classified {
         let tenant = TenantId::parse(b"acme", &Alphabet::default()).unwrap();
         let (class, route) = (ClassIndex(0), RouteIndex(0));
-        Classified { tenant, class, route, attempt: 1, deadline: Instant::now() }
+        let resort = Resort::Another;
+        Classified { tenant, class, route, attempt: 1, resort, deadline: Instant::now() }
     }
 
     // P30

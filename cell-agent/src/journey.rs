@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use cofferdam_bulkhead::{Compartments, Place};
-use cofferdam_model::headers;
+use cofferdam_model::{Resort, headers};
 use cofferdam_proxy::census::{Census, Counted};
 use cofferdam_proxy::fields;
 use cofferdam_proxy::grpc::{self, Call};
@@ -28,17 +28,19 @@ use cofferdam_proxy::via::Via;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::answer::{self, AnswerBody, Release};
+use crate::breakers::Judged;
 use crate::classify::{Classified, Classifier};
 use crate::drills::{Comer, Drills};
 use crate::following::Timed;
 use crate::forward::{self, Ask, Fault, Relay};
 use crate::last_good::LastGood;
+use crate::leaving::Leaving;
 use crate::metrics::{Metrics, Outcome, Record};
 use crate::rejection::{self, Rejection};
 use crate::report::LoadField;
@@ -61,6 +63,7 @@ pub(crate) struct Cell {
     /// Where they are allowed.
     pub(crate) drills: Option<Arc<Drills>>,
     pub(crate) last_good: Arc<LastGood>,
+    pub(crate) leaving: Leaving,
 }
 
 /// One worker's way through the cell: its connections to the backend and its last load report are its own.
@@ -74,6 +77,8 @@ pub(crate) struct Journey {
 struct Stay {
     place: Place,
     timed: Option<Timed>,
+    /// Where the breakers hear at the answer's end how it went.
+    judged: Option<Box<Judged>>,
 }
 
 /// A request as it sets out. It travels in a box: each future that it passes through would else have room for it twice.
@@ -94,10 +99,7 @@ impl Service for Journey {
         let (head, body) = request.into_parts();
         let is_grpc = grpc::is_call(&head);
         match self.answer(peer, head, body).await {
-            Ok(mut response) => {
-                self.load.write(response.headers_mut());
-                response
-            }
+            Ok(response) => response,
             Err(rejection) => self.refusal(rejection.problem(), is_grpc),
         }
     }
@@ -117,8 +119,14 @@ impl Journey {
     fn refusal(&self, problem: Problem, is_grpc: bool) -> Response<AnswerBody> {
         let response = if is_grpc { grpc::refusal(problem) } else { problem.into_response() };
         let mut response = response.map(|body| Guarded::new(Payload::from(body), None));
-        self.load.write(response.headers_mut());
+        self.tell_load(response.headers_mut(), None);
         response
+    }
+
+    /// Says how full the cell is, but for the answer's own place; and when it is cut, once the agent drains.
+    fn tell_load(&self, fields: &mut HeaderMap, own: Option<&Place>) {
+        self.load.write(fields, own);
+        self.cell.leaving.write(fields);
     }
 
     async fn answer(
@@ -132,7 +140,11 @@ impl Journey {
             tracing::debug!(%peer, %rejection, "turned away");
             self.cell.metrics.unclassified();
         })?;
-        let Some(traveller) = traveller else { return Ok(answer::about_itself()) };
+        let Some(traveller) = traveller else {
+            let mut answer = answer::about_itself();
+            self.tell_load(answer.headers_mut(), None);
+            return Ok(answer);
+        };
         let record = traveller.rules.metrics(traveller.is.class).begin(arrived);
         let class = traveller.rules.class_name(traveller.is.class);
         let tenant = traveller.is.tenant;
@@ -171,25 +183,30 @@ impl Journey {
     ) -> Result<Response<AnswerBody>, Rejection> {
         let trusted = self.cell.classifier.trusts(traveller.peer.ip());
         let stays = forward::stays(trusted);
-        let stand_in = StandIn::of(&traveller.rules, &traveller.is, &traveller.head, trusted);
+        let stand_in = StandIn::of(&traveller.rules, &traveller.is, &traveller.head);
         match self.through_the_gate(traveller, &mut record).await {
-            Ok((answer, Stay { place, timed })) if tunnel::is_switch(&answer) => {
+            Ok((mut answer, Stay { place, timed, .. })) if tunnel::is_switch(&answer) => {
+                // A tunnel may hold its place for hours.
+                self.tell_load(answer.headers_mut(), None);
                 let (status, record) = (answer.status(), record.switched());
-                let release = Release { status, record, place, timed, keeping: None };
+                let release = Release { status, record, place, timed, keeping: None, judged: None };
                 let tunnels = &self.cell.metrics.tunnels;
                 let answer = tunnel::answer(answer, tunnels, |end| release.tunnel_ended(end));
                 Ok(answer.map(|body| Guarded::new(body, None)))
             }
-            Ok((answer, Stay { place, timed })) => {
+            Ok((mut answer, Stay { place, timed, judged })) => {
+                self.tell_load(answer.headers_mut(), Some(&place));
                 let keeping = stand_in.and_then(|it| it.keep(&self.cell.last_good, &answer)).map(Box::new);
-                let release = Release { status: answer.status(), record, place, timed, keeping };
+                let release = Release { status: answer.status(), record, place, timed, keeping, judged };
                 let answer = answer.map(|body| Payload::Upstream(body, stays));
                 Ok(answer.map(|body| Guarded::new(body, Some(release))))
             }
             Err(rejection) => {
                 tracing::debug!(error = &rejection as &dyn std::error::Error, "no answer of the backend's");
-                if let Some(answer) = stand_in.and_then(|it| it.answer(&self.cell.last_good, &rejection)) {
+                if let Some(mut answer) = stand_in.and_then(|it| it.answer(&self.cell.last_good, &rejection))
+                {
                     record.end(Outcome::FellBack);
+                    self.tell_load(answer.headers_mut(), None);
                     return Ok(answer.map(|body| Guarded::new(Payload::from(body), None)));
                 }
                 record.end(rejection.outcome());
@@ -217,6 +234,9 @@ impl Journey {
         if upgrade && http2 {
             return Err(Rejection::NoWebSocket);
         }
+        if is.resort == Resort::Shed {
+            return Err(Rejection::Shed);
+        }
         let route = rules.route(is.route);
         let passed = rules.breakers.pass(route.dependency)?;
         let place = gate::enter(&self.cell.compartments, &rules, &is).await?;
@@ -242,17 +262,18 @@ impl Journey {
         };
         let ask = Ask { head, body: &body, call, http2, deadline: is.deadline };
         let answered = self.ask(&rules, &is, ask).await;
-        let soon = began.elapsed() < route.timeout / 2;
-        if let Some(passed) = passed {
-            match &answered {
-                Ok(answer) if has_failed(answer) => passed.failed(false),
-                Ok(_) => passed.succeeded(),
-                Err(rejection) if rejection.blames_backend(soon) => {
-                    passed.failed(rejection.is_no_connection())
+        let half = began + route.timeout / 2;
+        let soon = Instant::now() < half;
+        let judged = match (passed, &answered) {
+            (None, _) => None,
+            (Some(passed), Ok(answer)) => passed.judge(answer, call.is_grpc(), half),
+            (Some(passed), Err(rejection)) => {
+                if rejection.blames_backend(soon) {
+                    passed.failed(rejection.is_no_connection());
                 }
-                Err(_) => drop(passed),
+                None
             }
-        }
+        };
         if let Some(timed) = &timed {
             let is_sample = match &answered {
                 Ok(answer) => !call.is_grpc() && is_sample(answer),
@@ -264,7 +285,7 @@ impl Journey {
         }
         let mut answer = answered?;
         forward::clean(answer.status(), answer.headers_mut(), forward::stays(trusted));
-        Ok((answer, Stay { place, timed }))
+        Ok((answer, Stay { place, timed, judged }))
     }
 
     /// Asks the backend, unless a drill strikes in its place.
@@ -280,12 +301,6 @@ impl Journey {
         }
         Ok(forward::forward(&self.upstream, ask).await?)
     }
-}
-
-/// Whether an answer is a failure of what was called. A call of gRPC says so in its head where it has no more to say.
-fn has_failed(answer: &Response<UpstreamBody>) -> bool {
-    let code = answer.headers().get("grpc-status").map(|code| code.as_bytes());
-    answer.status().is_server_error() || matches!(code, Some(b"2" | b"4" | b"13" | b"14" | b"15"))
 }
 
 /// Whether the time until an answer's head tells how busy the backend is: a refusal of its own, an error, which may be quick,

@@ -21,6 +21,9 @@ const RETRY_AFTER_S: u64 = 1;
 /// What a 502 says in [`headers::FAULT`] where the backend may have worked on the request.
 const LOST: HeaderValue = HeaderValue::from_static("lost");
 
+/// The same where that was on a kept connection, and a new one stands.
+const STALE: HeaderValue = HeaderValue::from_static("stale");
+
 /// Why a request has no answer of the backend's.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Rejection {
@@ -43,6 +46,9 @@ pub(crate) enum Rejection {
     /// No place.
     #[error(transparent)]
     Refused(#[from] Refused),
+    /// All cells of the tenant are too full for the request's class, as its router knows, and nothing stands in for an answer.
+    #[error("request is shed")]
+    Shed,
     /// What the request needs is failing, and left alone.
     #[error(transparent)]
     Tripped(#[from] Tripped),
@@ -61,12 +67,12 @@ impl Rejection {
             Self::Request(_) | Self::Hop(_) | Self::TooLarge(_) | Self::NoGrpc | Self::NoWebSocket => {
                 Outcome::BadRequest
             }
-            Self::Refused(_) | Self::Tripped(_) => Outcome::Refused,
+            Self::Refused(_) | Self::Shed | Self::Tripped(_) => Outcome::Refused,
             Self::Drill(Struck::Status(_)) => Outcome::BackendError,
             Self::Drill(Struck::Deadline) => Outcome::Deadline,
             Self::Fault(fault) => match fault {
                 Fault::NoConnection(_) | Fault::Unread => Outcome::Unreachable,
-                Fault::Lost(_) => Outcome::Lost,
+                Fault::Lost(_) | Fault::Stale(_) => Outcome::Lost,
                 Fault::Malformed(_) => Outcome::Malformed,
                 Fault::BodyTooLarge | Fault::BodyIdle | Fault::BodyBroken(_) => Outcome::BadRequest,
                 Fault::Deadline => Outcome::Deadline,
@@ -81,7 +87,7 @@ impl Rejection {
             Self::Drill(Struck::Status(status)) => status.is_server_error(),
             Self::Drill(Struck::Deadline) | Self::Fault(Fault::Deadline) => !soon,
             Self::Fault(Fault::NoConnection(fault)) => !matches!(fault, ConnectFault::Full(_)),
-            Self::Fault(Fault::Unread | Fault::Lost(_) | Fault::Malformed(_)) => true,
+            Self::Fault(Fault::Unread | Fault::Lost(_) | Fault::Stale(_) | Fault::Malformed(_)) => true,
             _ => false,
         }
     }
@@ -103,6 +109,10 @@ impl Rejection {
                 problem(StatusCode::NOT_IMPLEMENTED, "no_websocket", "Cell's backend serves no WebSocket")
             }
             Self::Refused(refused) => compartment(&refused),
+            Self::Shed => {
+                let kind = problem(status(CellReason::Cell), "shed", "Cells have no room for this class");
+                refusal(CellReason::Cell, kind)
+            }
             Self::Tripped(tripped) => {
                 let kind =
                     problem(status(tripped.reason), "breaker_open", "What the request needs is left alone");
@@ -180,7 +190,9 @@ fn backend(fault: &Fault) -> Problem {
             let kind = problem(status(CellReason::Cell), "backend_gone", "Cell's backend is gone");
             return refusal(CellReason::Cell, kind);
         }
-        Fault::Lost(_) => (StatusCode::BAD_GATEWAY, "backend_lost", "Backend was lost before its answer"),
+        Fault::Lost(_) | Fault::Stale(_) => {
+            (StatusCode::BAD_GATEWAY, "backend_lost", "Backend was lost before its answer")
+        }
         Fault::Malformed(_) => {
             (StatusCode::BAD_GATEWAY, "backend_malformed", "Backend's answer is malformed")
         }
@@ -192,7 +204,11 @@ fn backend(fault: &Fault) -> Problem {
         Fault::BodyTooLarge => return body_too_large(),
     };
     let problem = problem(status, kind, title);
-    if matches!(fault, Fault::Lost(_)) { problem.field(headers::FAULT, LOST) } else { problem }
+    match fault {
+        Fault::Lost(_) => problem.field(headers::FAULT, LOST),
+        Fault::Stale(_) => problem.field(headers::FAULT, STALE),
+        _ => problem,
+    }
 }
 
 /// What a tenant did itself is 429; what the cell cannot do is 503.

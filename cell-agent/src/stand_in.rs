@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cofferdam_bulkhead::Refused;
 use cofferdam_fleet::{Fallback, RouteIndex, StaticAnswer};
-use cofferdam_model::CellReason;
+use cofferdam_model::{CellReason, Resort};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
@@ -27,25 +27,19 @@ pub(crate) struct StandIn {
     key: Option<Key>,
     /// Whether its answer may stand in for a later one.
     is_get: bool,
-    /// Whether a router hears the refusal first, which may turn to another cell.
+    /// Whether its router may turn to another cell.
     may_move: bool,
 }
 
 impl StandIn {
-    /// Of a request that `is` so, on a route that has a fallback; `from_router`, it may still go elsewhere. In a box, which
-    /// keeps every other request's future small.
-    pub(crate) fn of(
-        rules: &Arc<Rules>,
-        is: &Classified,
-        head: &Parts,
-        from_router: bool,
-    ) -> Option<Box<Self>> {
+    /// Of a request that `is` so, on a route that has a fallback. In a box, which keeps every other request's future small.
+    pub(crate) fn of(rules: &Arc<Rules>, is: &Classified, head: &Parts) -> Option<Box<Self>> {
         let fallback = rules.route(is.route).fallback.as_ref()?;
         if !matches!(head.method, Method::GET | Method::HEAD) {
             return None;
         }
         let key = fallback.last_good.and_then(|_| Key::of(&is.tenant, head));
-        let (is_get, may_move) = (head.method == Method::GET, from_router && is.attempt == 1);
+        let (is_get, may_move) = (head.method == Method::GET, is.resort == Resort::Another);
         Some(Box::new(Self { rules: Arc::clone(rules), route: is.route, key, is_get, may_move }))
     }
 
@@ -59,6 +53,7 @@ impl StandIn {
         let reason = match rejection {
             Rejection::Refused(Refused::Full { reason, .. }) => *reason,
             Rejection::Tripped(tripped) => tripped.reason,
+            Rejection::Shed => CellReason::Cell,
             _ => return None,
         };
         // What a tenant did itself it is told.

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::support::agents::TestFleet;
 use crate::support::files::{PINS, fleet};
-use crate::support::raw::{self, get};
+use crate::support::raw::{self, get, post};
 use crate::support::routers::TestRouter;
 use crate::support::scripted::{Play, Scripted, answer, refusal};
 use crate::support::{eventually, within};
@@ -18,6 +18,7 @@ plans: { test: { sustained: 100k/s, burst: 100000, max_in_flight: 1000 } }
 tenant: { unknown: test }
 routes:
   - { match: { path: /checkout }, class: checkout, timeout: 20s }
+  - { match: { path: /reports/panel }, class: reports, fallback: { body: '[]' } }
   - { match: { path: /reports }, class: reports, timeout: 20s }
   - { match: { path: / }, class: default, timeout: 20s }
 cell:
@@ -62,6 +63,22 @@ async fn a_home_whose_class_is_full_is_left_before_anything_is_refused() {
 }
 
 #[tokio::test]
+async fn an_answer_does_not_count_its_own_place_so_a_class_of_one_place_stays_at_home() {
+    let one = "cell: { tenant_share: 1, classes: { default: { ceiling: 1 } } }\n";
+    let fleet = TestFleet::start(&format!("{PINS}{one}")).await;
+    for _ in 0..10 {
+        assert_eq!(fleet.router.ask(get("/", "acme")).await.text(), "cell-a");
+        fleet.idle().await;
+    }
+    let _held = hold(&fleet, 1, "/hang", "acme").await;
+    let full = async || (fleet.cells[0].in_use("default").await == 1.0).then_some(());
+    eventually("the place to be held", full).await;
+    // The refusal has no place of its own, and says that the class is full.
+    assert_eq!(fleet.router.ask(get("/", "acme")).await.problem(), "cell_class");
+    assert_eq!(fleet.router.ask(get("/", "acme")).await.text(), "cell-b");
+}
+
+#[tokio::test]
 async fn with_both_cells_full_the_lowest_class_is_shed_and_the_highest_goes_on() {
     let fleet = TestFleet::probed(&format!("{PINS}{CLASSES}")).await;
     // Eight places of ten: the other two of each cell are the checkout's, and the rest has none left.
@@ -77,6 +94,11 @@ async fn with_both_cells_full_the_lowest_class_is_shed_and_the_highest_goes_on()
     eventually("both cells to say that they are full", full).await;
     let answer = fleet.router.ask(get("/reports/slow/1", "acme")).await;
     assert_eq!((answer.status(), answer.problem().as_str()), (503, "shed"));
+    // What stands in for an answer takes no place, so that the page renders all the same; what is not asked for by GET has none.
+    let panel = fleet.router.ask(get("/reports/panel", "acme")).await;
+    assert_eq!((panel.status(), panel.text().as_str()), (200, "[]"));
+    assert_eq!(panel.field("cache-status"), Some("cofferdam; detail=fallback"));
+    assert_eq!(fleet.router.ask(post("/reports/panel", "acme", b"x")).await.problem(), "shed");
     assert!(answer.number("retry-after") >= 1 && answer.field("ratelimit").is_some());
     let reached = |path: &str| {
         let seen = fleet.cells.iter().flat_map(|cell| cell.backend.seen());
@@ -85,7 +107,7 @@ async fn with_both_cells_full_the_lowest_class_is_shed_and_the_highest_goes_on()
     assert_eq!(reached("/reports"), 0);
     assert_eq!(fleet.router.ask(get("/checkout/slow/1", "acme")).await.status(), 200);
     let metrics = fleet.router.metrics().await;
-    assert_eq!(metrics.sum("cofferdam_router_refusals_total", &["level=\"cell\"", "reason=\"shed\""]), 1.0);
+    assert_eq!(metrics.sum("cofferdam_router_refusals_total", &["level=\"cell\"", "reason=\"shed\""]), 2.0);
     for cell in &fleet.cells {
         assert_eq!(cell.metrics().await.sum("cofferdam_agent_refusals_total", &[]), 0.0);
     }

@@ -1,6 +1,8 @@
 //! What keeps retries from doing harm: a tenant whose requests break cells is kept to one of them, and only so much is tried
 //! again.
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
 use crate::support::agents::TestFleet;
 use crate::support::eventually;
 use crate::support::files::{PINS, fleet};
@@ -65,12 +67,15 @@ async fn without_the_guard_poison_is_carried_on() {
 
 #[tokio::test]
 async fn a_poisonous_post_confines_as_a_get_does() {
-    let (home, second) = (mortal("home").await, mortal("second").await);
+    let home = Scripted::start(|seen| match seen.head.second_word() {
+        "/poison" => Play::Die,
+        _ => Play::Answer(ok("home")),
+    });
+    let (home, second) = (home.await, mortal("second").await);
     let router = TestRouter::start(&fleet(&[home.address, second.address], PINS));
     // The connections are kept from an answer before, as most are.
     assert_eq!(router.ask(get("/", "acme")).await.text(), "home");
     assert_eq!(router.ask(post("/poison", "acme", b"body")).await.problem(), "cell_lost");
-    home.stop().await;
     // Home refuses connections now, so the next one meets the other cell.
     assert_eq!(router.ask(post("/poison", "acme", b"body")).await.problem(), "cell_lost");
     assert_eq!(router.admin("/tenants/acme").await["confined"], true);
@@ -107,6 +112,89 @@ async fn an_answer_that_breaks_off_is_a_loss_and_a_connection_closed_for_its_age
     assert_eq!(router.admin("/tenants/acme").await["confined"], true);
 }
 
+#[tokio::test]
+async fn a_post_on_a_kept_connection_that_is_closed_is_no_loss_as_long_as_a_fresh_one_stands() {
+    let (home, second) = (mortal("home").await, mortal("second").await);
+    let router = TestRouter::start(&fleet(&[home.address, second.address], PINS));
+    for n in 1..=3 {
+        assert_eq!(router.ask(get("/", "acme")).await.text(), "home");
+        assert_eq!(router.ask(post("/poison", "acme", b"body")).await.problem(), "cell_lost");
+        assert_eq!(home.seen().len(), 2 * n);
+    }
+    assert_eq!(router.admin("/losses").await["losses"], 0);
+    // The connection that was looked for stood, and serves the next.
+    assert_eq!(home.n_connections(), 4);
+    router.idle().await;
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_a_backend_closes_is_no_loss_either() {
+    let backends = [mortal("one").await, mortal("two").await];
+    let fleet = TestFleet::before(PINS, backends).await;
+    for _ in 0..3 {
+        assert_eq!(fleet.router.ask(get("/", "acme")).await.text(), "one");
+        assert_eq!(fleet.router.ask(post("/poison", "acme", b"body")).await.status(), 502);
+    }
+    assert_eq!(fleet.router.admin("/losses").await["losses"], 0);
+    // On a fresh one it is, since that cannot have been closed for its age.
+    let backends = [mortal("one").await, mortal("two").await];
+    let fleet = TestFleet::before(PINS, backends).await;
+    assert_eq!(fleet.router.ask(post("/poison", "acme", b"body")).await.status(), 502);
+    assert_eq!(fleet.router.admin("/losses").await["losses"], 1);
+}
+
+#[tokio::test]
+async fn a_long_answer_that_a_draining_agent_cuts_is_no_loss() {
+    // A body that stands still after its first bytes.
+    let backend = || {
+        Scripted::raw(async |mut stream, _| {
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nbegun").await;
+            std::future::pending().await
+        })
+    };
+    let mut fleet = TestFleet::probed_before(PINS, [backend().await, backend().await]).await;
+    let mut client = raw::Client::connect(fleet.router.data).await;
+    client.send(get("/", "acme")).await;
+    let holds = async || (fleet.cells[0].in_use("default").await == 1.0).then_some(());
+    eventually("the answer to be on its way", holds).await;
+    fleet.cells.remove(0).leave().await;
+    assert!(!client.answer().await.whole);
+    fleet.router.idle().await;
+    let losses = fleet.router.admin("/losses").await;
+    assert_eq!(losses["losses"], 0);
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_for_its_age_costs_no_retry_and_a_cell_that_died_does() {
+    // Every connection serves one request, and is closed as soon as the second is there.
+    let home = Scripted::raw(async |mut stream, _| {
+        let _ = stream.read(&mut [0; 4096]).await;
+        let _ = stream.write_all(&ok("home")).await;
+        let _ = stream.read(&mut [0; 4096]).await;
+    });
+    let (home, second) = (home.await, Scripted::named("second").await);
+    let router = TestRouter::start(&fleet(&[home.address, second.address], &format!("{PINS}{POOR}")));
+    for _ in 0..5 {
+        assert_eq!(router.ask(get("/", "acme")).await.text(), "home");
+    }
+    let retries =
+        async |router: &TestRouter| router.metrics().await.sum("cofferdam_router_retries_total", &[]);
+    assert_eq!((retries(&router).await, home.n_connections()), (0.0, 5));
+
+    let home = Scripted::start(|seen| match seen.head.second_word() {
+        "/poison" => Play::Die,
+        _ => Play::Answer(ok("home")),
+    });
+    let home = home.await;
+    let router = TestRouter::start(&fleet(&[home.address, second.address], &format!("{PINS}{POOR}")));
+    assert_eq!(router.ask(get("/", "acme")).await.text(), "home");
+    assert_eq!(router.ask(get("/poison", "acme")).await.text(), "second");
+    assert_eq!(retries(&router).await, 1.0, "it may have been executed, and was tried elsewhere");
+    let seen = second.seen();
+    assert_eq!(seen.last().unwrap().head.field("cofferdam-attempt"), Some("2"));
+}
+
 const POOR: &str = "retry_budget: { tenant_ratio: 0, tenant_floor: 6/min }\npoison_guard: false\n";
 
 #[tokio::test]
@@ -132,6 +220,9 @@ async fn retries_end_with_the_tenants_budget_and_what_reached_nobody_costs_none(
         for _ in 0..5 {
             assert_eq!(router.ask(post("/", "acme", b"body")).await.text(), "second");
         }
+        let seen = second.seen();
+        let attempts = seen[seen.len() - 5..].iter().map(|seen| seen.head.field("cofferdam-attempt"));
+        assert!(attempts.clone().all(|attempt| attempt == Some("1")), "{:?}", attempts.collect::<Vec<_>>());
         assert_eq!(router.metrics().await.sum("cofferdam_router_retries_total", &[]), 0.0);
     }
 }

@@ -82,6 +82,33 @@ async fn a_full_class_falls_back_so_that_the_page_renders_without_its_panel() {
 }
 
 #[tokio::test]
+async fn a_full_cell_falls_back_where_its_router_has_nowhere_else_to_go() {
+    let routes = "routes:\n\
+                  - { match: { path: /panel/list }, class: panel, fallback: { body: '[]' } }\n\
+                  - { match: { path: /panel }, class: panel, timeout: 20s }\n";
+    let cell = "cell: { max_in_flight: 1, tenant_share: 1, classes: { panel: {} } }\n";
+    // With one cell that is the first attempt; with two, the second one's.
+    for (placement, n_to_hold) in [(HOME, 1), (PINS, 2)] {
+        let text = format!("{placement}{routes}{cell}");
+        let fleet = TestFleet::before(&text, backends(&Arc::default()).await).await;
+        let mut held = Vec::new();
+        for n in 0..n_to_hold {
+            let mut client = raw::Client::connect(fleet.router.data).await;
+            client.send(get("/panel/hang", "acme")).await;
+            let full = async || (fleet.cells[n].in_use("panel").await == 1.0).then_some(());
+            eventually("the cell to be full", full).await;
+            held.push(client);
+        }
+        let answer = ask(&fleet, "/panel/list").await;
+        assert_eq!((answer.status(), answer.text().as_str()), (200, "[]"), "{placement}");
+        assert_eq!(answer.field("cofferdam-resort"), None);
+        assert_eq!(ask(&fleet, "/panel/other").await.status(), 503);
+        drop(held);
+        fleet.idle().await;
+    }
+}
+
+#[tokio::test]
 async fn a_dependency_that_fails_is_left_alone_until_one_has_tried_it_and_the_rest_goes_on() {
     // P15, P35
     let fails = Arc::new(AtomicBool::new(true));

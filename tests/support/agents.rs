@@ -31,7 +31,7 @@ pub(crate) struct TestCell {
     /// Where the agent takes requests.
     pub(crate) address: SocketAddr,
     pub(crate) probes: SocketAddr,
-    _agent: agent::Running,
+    agent: agent::Running,
 }
 
 impl TestFleet {
@@ -58,6 +58,11 @@ impl TestFleet {
     /// The same, with these bounds on bodies at both hops.
     pub(crate) async fn sized(rest: &str, backends: [Scripted; 2], body: BodyLimits) -> Self {
         Self::with(rest, false, backends.into(), body).await
+    }
+
+    /// The same with probes.
+    pub(crate) async fn probed_before(rest: &str, backends: [Scripted; 2]) -> Self {
+        Self::with(rest, true, backends.into(), BodyLimits::default()).await
     }
 
     async fn by_path(n: usize) -> Vec<Scripted> {
@@ -106,12 +111,21 @@ impl TestCell {
     ) -> Self {
         let name = cell_id(index);
         let origin = format!("http://{}", backend.address).parse().unwrap();
-        let settings =
-            agent::Settings { body, ..agent::Settings::new(CellId::parse(&name).unwrap(), origin) };
+        let settings = agent::Settings {
+            body,
+            drain_grace: Duration::ZERO,
+            drain_deadline: Duration::from_secs(4),
+            ..agent::Settings::new(CellId::parse(&name).unwrap(), origin)
+        };
         let (address, at_probes) = (data.local_addr().unwrap(), probes.local_addr().unwrap());
         let listeners = agent::Listeners { data: vec![data], probes: Some(probes), admin: None };
         let agent = agent::Agent::start(&parse(text), settings, listeners).unwrap();
-        Self { backend, address, probes: at_probes, _agent: agent }
+        Self { backend, address, probes: at_probes, agent }
+    }
+
+    /// The agent drains, and cuts what is left after four seconds.
+    pub(crate) async fn leave(self) {
+        self.agent.shutdown().await;
     }
 
     pub(crate) async fn metrics(&self) -> Scrape {

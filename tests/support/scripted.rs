@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::message::{Head, read_head};
@@ -41,6 +42,8 @@ pub(crate) enum Play {
     Last(Vec<u8>),
     /// Closes the connection without a byte.
     Close,
+    /// The server dies: it stops listening, and closes every connection.
+    Die,
     /// Never answers.
     Hang,
 }
@@ -49,20 +52,28 @@ impl Scripted {
     /// Plays one step for each request.
     pub(crate) async fn start(script: impl Fn(&Seen) -> Play + Send + Sync + 'static) -> Self {
         let (script, seen) = (Arc::new(script), Arc::<Mutex<Vec<Seen>>>::default());
-        let noted = Arc::clone(&seen);
-        let mut server = Self::raw(move |stream, _| {
-            let (script, seen) = (Arc::clone(&script), Arc::clone(&noted));
+        let (noted, death) = (Arc::clone(&seen), Arc::<Notify>::default());
+        let dies = Arc::clone(&death);
+        let serve = move |stream, _| {
+            let (script, seen, death) = (Arc::clone(&script), Arc::clone(&noted), Arc::clone(&death));
             async move {
-                let _ = play(stream, &*script, &seen).await;
+                let _ = play(stream, &*script, &seen, &death).await;
             }
-        })
-        .await;
+        };
+        let mut server = Self::mortal(serve, dies).await;
         server.seen = seen;
         server
     }
 
     /// Hands each connection, counted from 0, to `serve`.
     pub(crate) async fn raw<F>(serve: impl Fn(TcpStream, usize) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Self::mortal(serve, Arc::default()).await
+    }
+
+    async fn mortal<F>(serve: impl Fn(TcpStream, usize) -> F + Send + 'static, death: Arc<Notify>) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -73,10 +84,18 @@ impl Scripted {
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
+            loop {
+                let accepted = tokio::select! {
+                    accepted = listener.accept() => accepted,
+                    () = death.notified() => break,
+                };
+                let Ok((stream, _)) = accepted else { break };
                 stream.set_nodelay(true).unwrap();
                 connections.spawn(serve(stream, counter.fetch_add(1, Ordering::SeqCst)));
             }
+            // In this order: who sees its connection closed finds that nobody listens.
+            drop(listener);
+            connections.shutdown().await;
         });
         Self { address, n_connections, seen: Arc::default(), tasks }
     }
@@ -115,6 +134,7 @@ async fn play(
     stream: TcpStream,
     script: &(impl Fn(&Seen) -> Play + ?Sized),
     seen: &Mutex<Vec<Seen>>,
+    death: &Notify,
 ) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     while let Some(head) = read_head(&mut stream).await? {
@@ -129,6 +149,10 @@ async fn play(
             }
             Play::Last(bytes) => return stream.write_all(&bytes).await,
             Play::Close => return Ok(()),
+            Play::Die => {
+                death.notify_one();
+                std::future::pending().await
+            }
             Play::Hang => std::future::pending().await,
         }
     }

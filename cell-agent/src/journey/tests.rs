@@ -22,6 +22,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::captured::hear;
+use crate::rates::Rates;
 use crate::routers::Routers;
 use crate::rules::layout;
 
@@ -77,10 +78,11 @@ cell: { max_in_flight: 1, classes: { default: { queue: 1, max_wait: 60s } } }
         backend_protocol: BackendProtocol::Auto,
         drills: None,
         last_good: Arc::default(),
+        leaving: Leaving::default(),
         body: BodyLimits::default(),
     };
     let upstream = Upstream::new(&backend.to_string(), UpstreamLimits::default());
-    Arc::new(Journey { cell: Arc::new(cell), upstream, load: LoadField::new(compartments) })
+    Arc::new(Journey { cell: Arc::new(cell), upstream, load: LoadField::new(compartments, Rates::default()) })
 }
 
 /// Answers every request with `ok`.

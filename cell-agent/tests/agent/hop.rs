@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cofferdam_model::{Alphabet, ClassName, Digest, Hop, Revision, TenantId};
+use cofferdam_model::{Alphabet, ClassName, Digest, Hop, Resort, Revision, TenantId};
 use reqwest::RequestBuilder;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
@@ -23,6 +23,7 @@ fn with_hop(request: RequestBuilder, class: &str) -> RequestBuilder {
         tenant: TenantId::parse(b"acme", &Alphabet::default()).unwrap(),
         class: ClassName::parse(class).unwrap(),
         attempt: 2,
+        resort: Resort::Another,
         remaining: Duration::from_secs(10),
         revision: Revision(1),
         digest: Digest(7),

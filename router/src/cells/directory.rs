@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cofferdam_fleet::{self as fleet, Origin};
 use cofferdam_model::{CellId, Report, ZoneId};
@@ -21,6 +21,12 @@ use super::mistrust::Mistrust;
 use super::retry_budget::RetryBudget;
 use super::saturation::{Load, Reported, Room};
 
+/// How long after its word a cell that leaves may take to cut what is left.
+const LATE: Duration = Duration::from_secs(2);
+
+/// The longest that a cell is believed to leave.
+const MOST_LEFT: Duration = Duration::from_hours(1);
+
 /// A cell, as this router knows it.
 #[derive(Debug)]
 pub(crate) struct Cell {
@@ -33,6 +39,16 @@ pub(crate) struct Cell {
     load: Load,
     mistrust: Mistrust,
     in_flight: AtomicU32,
+    leaving: Mutex<Option<Leaving>>,
+}
+
+/// A cell that has said that it leaves.
+#[derive(Debug, Clone, Copy)]
+struct Leaving {
+    /// Since when that is known.
+    since: Instant,
+    /// When it will have cut what is left.
+    until: Instant,
 }
 
 /// One request's part in the count of a cell's requests in flight.
@@ -60,6 +76,7 @@ impl Cell {
             load: Load::default(),
             mistrust: Mistrust::new(),
             in_flight: AtomicU32::new(0),
+            leaving: Mutex::default(),
         }
     }
 
@@ -97,6 +114,19 @@ impl Cell {
             Some(false) => tracing::info!(cell = %self.id, "cell is taken again"),
             None => {}
         }
+    }
+
+    /// Takes note that the cell drains, and cuts what is left in so long.
+    pub(crate) fn note_leaving(&self, left: Duration, now: Instant) {
+        let mut leaving = self.leaving.lock();
+        let since = leaving.filter(|known| now <= known.until).map_or(now, |known| known.since);
+        *leaving = Some(Leaving { since, until: now + left.min(MOST_LEFT) + LATE });
+    }
+
+    /// Whether what was `sent` and breaks off now may have been cut by a cell that has said since that it leaves. What was sent
+    /// later met its successor.
+    pub(crate) fn has_left(&self, sent: Instant, now: Instant) -> bool {
+        self.leaving.lock().is_some_and(|leaving| sent <= leaving.since && now <= leaving.until)
     }
 
     /// Takes note of an attempt that failed through the cell's own fault, which may have been fast.
@@ -206,6 +236,22 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    #[test]
+    fn what_breaks_off_of_a_cell_that_leaves_was_cut_if_it_was_sent_before() {
+        let text = "fleet: f\ncells: [{ id: a, url: 'http://a:1' }]\nplacement: { shard_size: 1 }\n";
+        let fleet = fleet::Fleet::parse(text, Path::new(".")).unwrap().fleet;
+        let (cell, start) = (Cell::new(&fleet.cells[0]), Instant::now());
+        let at = |second| start + Duration::from_secs(second);
+        assert!(!cell.has_left(start, at(1)));
+        cell.note_leaving(Duration::from_secs(30), at(1));
+        cell.note_leaving(Duration::from_secs(25), at(6));
+        assert!(cell.has_left(start, at(31)) && cell.has_left(at(1), at(33)));
+        assert!(!cell.has_left(at(2), at(31)), "that one met its successor");
+        assert!(!cell.has_left(start, at(34)), "by then it has left");
+        cell.note_leaving(Duration::from_secs(30), at(100));
+        assert!(cell.has_left(at(99), at(130)), "another process leaves later");
+    }
 
     #[test]
     fn a_cell_that_answers_that_it_has_no_room_stays_down() {

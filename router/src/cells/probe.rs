@@ -38,6 +38,9 @@ pub(crate) async fn probe_for_ever(directory: Directory, every: Duration) {
 #[derive(Debug, Deserialize)]
 struct Said {
     saturation: f64,
+    /// When it cuts what is left, where it drains.
+    #[serde(default)]
+    leaving_ms: Option<u64>,
     classes: Vec<ClassSaid>,
 }
 
@@ -73,15 +76,19 @@ async fn probe(client: reqwest::Client, cell: Arc<Cell>) {
             }
         }
     }
-    if let Some(report) = pull(&client, &format!("{origin}/saturation")).await {
+    let Some(said) = pull(&client, &format!("{origin}/saturation")).await else { return };
+    if let Some(ms) = said.leaving_ms {
+        cell.note_leaving(Duration::from_millis(ms), Instant::now());
+    }
+    if let Some(report) = said.report() {
         cell.note_pulled(&report, Instant::now());
     }
 }
 
 /// How full the cell is. What answers no probe, or is no agent, says nothing.
-async fn pull(client: &reqwest::Client, url: &str) -> Option<Report> {
+async fn pull(client: &reqwest::Client, url: &str) -> Option<Said> {
     let answer = client.get(url).send().await.ok().filter(|answer| answer.status().is_success())?;
-    serde_json::from_slice::<Said>(&read(answer).await?).ok()?.report()
+    serde_json::from_slice(&read(answer).await?).ok()
 }
 
 /// A body of bounded size.

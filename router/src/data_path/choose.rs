@@ -1,7 +1,7 @@
 //! In which order are the shard's cells tried? What is believed down comes last, and is never left out; before it comes
 //! what is so full that it is avoided. Among the rest home is first, or, where the fleet file says `balance`, whichever
-//! has least to do. Where all have too little room for a class, it is shed. A cell that drains comes first for what belongs
-//! to it.
+//! has least to do. Where all have too little room for a class, it is shed: no cell lets it in, and one is asked for no more than
+//! what stands in for the answer, where the route has a fallback. A cell that drains comes first for what belongs to it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,8 +23,9 @@ const SLIGHT: f32 = 0.05;
 pub(super) struct Chosen<'v> {
     pub(super) admitted: Admitted<'v>,
     pub(super) slot: u32,
-    /// Or why it is sent to none; in a box, which keeps every other request's future small.
-    pub(super) candidates: Result<Candidates<'v>, Box<Rejection>>,
+    pub(super) candidates: Candidates<'v>,
+    /// Why no cell is to let it in; in a box, which keeps every other request's future small.
+    pub(super) shed: Option<Box<Rejection>>,
 }
 
 /// The cells of one shard that have not been tried. It never yields one from outside the shard, nor one twice.
@@ -65,10 +66,10 @@ pub(super) fn choose<'v>(placed: Placed<'v>, snapshot: &'v Snapshot, now: Instan
     };
     let bound = snapshot.shed_bounds[class];
     if bound.is_none_or(|bound| !candidates.have_no_room(bound, now)) {
-        return Chosen { admitted, slot, candidates: Ok(candidates) };
+        return Chosen { admitted, slot, candidates, shed: None };
     }
     let detail = format!("class {} is shed while all cells of the shard are this full", candidates.class);
-    Chosen { admitted, slot, candidates: Err(Rejection::new(Reason::Shed, detail).into()) }
+    Chosen { admitted, slot, candidates, shed: Some(Rejection::new(Reason::Shed, detail).into()) }
 }
 
 impl<'v> Candidates<'v> {
@@ -77,6 +78,11 @@ impl<'v> Candidates<'v> {
         let (place, cell) = self.best(now)?;
         self.tried |= 1 << place;
         Some(cell)
+    }
+
+    /// Whether one that is believed up has not been tried.
+    pub(super) fn has_another(&self, now: Instant) -> bool {
+        self.untried(now).any(|(_, cell)| self.cell(cell).health.is_up(now))
     }
 
     fn best(&self, now: Instant) -> Option<(usize, CellIndex)> {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use cofferdam_model::{CellIndex, CellReason, headers};
+use cofferdam_model::{CellIndex, CellReason, Resort, headers};
 use cofferdam_proxy::grpc::{self, Call, Code};
 use cofferdam_proxy::replay::{BodyError, ReplayBody};
 use cofferdam_proxy::upstream::{ConnectFault, Head, Lease, SendFault, Upstream, UpstreamBody};
@@ -14,16 +14,19 @@ use http_body_util::{BodyExt, Limited};
 use tokio::time::{Instant as Deadline, timeout_at};
 
 use super::admit::Admitted;
-use super::choose::Chosen;
+use super::choose::{Candidates, Chosen};
 use super::metrics::Metrics;
 use super::outgoing::Outgoing;
 use super::reject::{Reason, Rejection};
 use super::retry::{Facts, Fault, Step, next_step};
 use super::view::View;
-use crate::cells::OnCell;
+use crate::cells::{Cell, OnCell};
 
 /// The largest refusal that is read to its end, so that its connection can be used again.
 const REFUSAL_BYTES: usize = 16 * 1024;
+
+/// What is said of what may not be tried again.
+const EXECUTED: &str = "the request may have been executed";
 
 /// A request that has been to its cells.
 #[derive(Debug)]
@@ -62,7 +65,10 @@ struct Said<'a> {
     report: Option<&'a HeaderValue>,
     /// Why it refused.
     refused: Option<&'a HeaderValue>,
-    backend_lost: bool,
+    /// That it lost its backend, and how.
+    fault: Option<&'a HeaderValue>,
+    /// In how many milliseconds it cuts what is left.
+    leaving_ms: Option<&'a HeaderValue>,
 }
 
 /// Tries the cells until one answers, or the rule says that nothing is left to try. No `async fn`: that would keep what was
@@ -72,15 +78,21 @@ pub(super) fn forward<'v>(
     outgoing: &mut Outgoing,
     exchange: &Exchange<'_>,
 ) -> impl Future<Output = Forwarded<'v>> + Send {
-    let Chosen { admitted, slot, candidates } = chosen;
+    let Chosen { admitted, slot, mut candidates, shed } = chosen;
     async move {
-        let mut candidates = match candidates {
-            Ok(candidates) => candidates,
-            Err(shed) => return Forwarded { admitted, reached: false, answer: Err(*shed) },
-        };
+        let may_fall_back = outgoing.may_fall_back(admitted.identified.route);
+        if let Some(shed) = shed {
+            let answer = if may_fall_back {
+                Box::pin(exchange.stand_in(&admitted, &mut candidates, outgoing, *shed)).await
+            } else {
+                Err(*shed)
+            };
+            return Forwarded { admitted, reached: answer.is_ok(), answer };
+        }
         let snapshot = &exchange.view.snapshot;
         snapshot.retries.deposit(slot);
-        let mut n_attempts: u8 = 0;
+        // Of those that may have reached a backend: whom none of them has reached, no agent takes for a retry.
+        let mut attempt: u8 = 1;
         let mut broke = false;
         let (mut reached, mut refused, mut refreshed, mut retried) = (false, None, false, false);
         let mut next = None;
@@ -89,22 +101,21 @@ pub(super) fn forward<'v>(
             let Some(cell) = next.take().or_else(|| candidates.next(now)) else {
                 break no_cell_left(reached, refused);
             };
-            n_attempts = n_attempts.saturating_add(1);
             let remaining = admitted.deadline.saturating_duration_since(now);
             if remaining.is_zero() {
                 // A timeout polls what it bounds first: what is too late already would still be sent.
                 break rejection(&Failed { fault: Fault::Deadline, retry_after: None });
             }
-            let head = outgoing.attempt(n_attempts, remaining);
+            let resort =
+                if may_fall_back && !candidates.has_another(now) { Resort::Last } else { Resort::Another };
+            let head = outgoing.attempt(attempt, resort, remaining);
             let failed = match exchange.attempt(cell, refreshed, head, admitted.deadline).await {
                 Ok(answer) => return Forwarded { admitted, reached: true, answer: Ok(answer) },
                 Err(failed) => failed,
             };
-            if failed.fault == Fault::Unsent {
-                // No agent has heard of it, and none is to take the next for a retry.
-                n_attempts -= 1;
+            if failed.fault.reached() {
+                (attempt, reached) = (attempt.saturating_add(1), true);
             }
-            reached |= failed.fault.reached();
             if matches!(failed.fault, Fault::Refused(_)) {
                 refused = Some(failed.retry_after);
             }
@@ -112,23 +123,28 @@ pub(super) fn forward<'v>(
             let facts = Facts { idempotent, replayable: exchange.body.replayable(), retried, refreshed };
             let step = next_step(failed.fault, facts);
             // A connection that was kept may have been closed for its age: what comes of a fresh one tells.
-            let is_stale = failed.fault == Fault::Lost { reused: true } && step == Step::SameCell;
-            if failed.fault.is_a_loss(broke) && !is_stale {
-                exchange.view.note_loss(&admitted.identified.tenant, cell);
+            let is_stale = failed.fault == Fault::Lost { reused: true };
+            let is_lost = failed.fault.is_a_loss(broke)
+                || is_stale
+                    && step != Step::SameCell
+                    && !Box::pin(exchange.stands(cell, admitted.deadline)).await;
+            if is_lost {
+                exchange.view.note_loss(&admitted.identified.tenant, cell, now);
             }
-            broke = is_stale;
-            if failed.fault.reached()
-                && step != Step::Answer
-                && !snapshot.retries.withdraw(slot, &snapshot.fleet.retry_budget, Instant::now())
-            {
-                break rejection(&failed);
-            }
+            // What was lost of age reached nobody, and a fresh connection to the same cell is free. To go on from a cell that
+            // may have executed it is not: neither at once, nor where no fresh one could be had.
+            let costs =
+                failed.fault.reached() || broke && matches!(failed.fault, Fault::Connect | Fault::Unsent);
+            broke = is_stale && step == Step::SameCell;
             match step {
                 Step::Answer => break rejection(&failed),
                 Step::SameCell => (next, refreshed) = (Some(cell), true),
-                step => {
-                    retried |= step == Step::Retry;
-                    refreshed = false;
+                Step::NextCell | Step::Retry => {
+                    if costs && !snapshot.retries.withdraw(slot, &snapshot.fleet.retry_budget, Instant::now())
+                    {
+                        break Rejection::new(Reason::Lost, EXECUTED);
+                    }
+                    (retried, refreshed) = (retried | costs, false);
                 }
             }
         };
@@ -139,7 +155,7 @@ pub(super) fn forward<'v>(
 /// Every cell of the shard was tried: what the attempts say together.
 fn no_cell_left(reached: bool, refused: Option<Option<Duration>>) -> Rejection {
     match refused {
-        _ if reached => Rejection::new(Reason::Lost, "the request may have been executed"),
+        _ if reached => Rejection::new(Reason::Lost, EXECUTED),
         Some(wait) => refusal(CellReason::Cell, wait),
         None => Rejection::new(Reason::PairDown, "no cell that the tenant may be sent to could be reached"),
     }
@@ -154,6 +170,48 @@ fn refusal(reason: CellReason, wait: Option<Duration>) -> Rejection {
 }
 
 impl Exchange<'_> {
+    /// What stands in for the answer to a request that is shed; `shed` where nothing does. No cell lets it in for that, and one
+    /// that does not answer has not failed it.
+    async fn stand_in(
+        &self,
+        admitted: &Admitted<'_>,
+        candidates: &mut Candidates<'_>,
+        outgoing: &mut Outgoing,
+        shed: Rejection,
+    ) -> Result<Answer, Rejection> {
+        let now = Instant::now();
+        let remaining = admitted.deadline.saturating_duration_since(now);
+        let Some(cell) = candidates.next(now).filter(|_| !remaining.is_zero()) else { return Err(shed) };
+        let on_cell = self.view.snapshot.cells[cell.get()].enter();
+        let head = outgoing.attempt(1, Resort::Shed, remaining);
+        match self.send(cell, false, head, &on_cell, admitted.deadline.into()).await {
+            Ok((response, None)) => Ok(Answer { response, on_cell, cell }),
+            Ok((response, Some(_))) => {
+                discard(response.into_body()).await;
+                Err(shed)
+            }
+            Err(_) => Err(shed),
+        }
+    }
+
+    /// Whether a fresh connection to the cell can be had, or at least nothing says that it cannot. It is kept for the next.
+    async fn stands(&self, cell: CellIndex, deadline: Instant) -> bool {
+        let upstream = &self.view.upstreams[cell.get()];
+        let fault = match self.call {
+            Call::Plain => match timeout_at(deadline.into(), upstream.connect()).await {
+                Ok(Ok(lease)) => return lease.keep(),
+                Ok(Err(fault)) => fault,
+                Err(_) => return true,
+            },
+            Call::Grpc { .. } => match timeout_at(deadline.into(), upstream.stream(true)).await {
+                Ok(Err(fault)) => fault,
+                Ok(Ok(_)) | Err(_) => return true,
+            },
+        };
+        no_connection(&fault, &self.view.snapshot.cells[cell.get()]);
+        matches!(fault, ConnectFault::Full(_))
+    }
+
     /// One attempt on one cell.
     async fn attempt(
         &self,
@@ -219,6 +277,9 @@ impl Exchange<'_> {
             Ok(response) => {
                 let said = Said::read(response.headers());
                 on_cell.cell().note_answer(said.takes_work());
+                if let Some(left) = said.leaves_in() {
+                    on_cell.cell().note_leaving(left, Instant::now());
+                }
                 if let Some(report) = said.report {
                     on_cell.cell().note_report(report.clone(), Instant::now());
                 }
@@ -243,7 +304,7 @@ impl Exchange<'_> {
         head: Head<'_>,
         on_cell: &OnCell,
     ) -> Result<(Result<Response<UpstreamBody>, SendFault>, bool), Fault> {
-        let lease = upstream.stream(fresh).await.map_err(|fault| no_connection(&fault, on_cell))?;
+        let lease = upstream.stream(fresh).await.map_err(|fault| no_connection(&fault, on_cell.cell()))?;
         let reused = lease.reused();
         let mut sent = lease.send(head, self.body).await;
         if let (Ok(response), Some(ends)) = (&mut sent, self.call.ends()) {
@@ -256,13 +317,13 @@ impl Exchange<'_> {
 
 async fn connect(upstream: &Upstream, on_cell: &OnCell, deadline: Deadline) -> Result<Lease, Fault> {
     let connected = timeout_at(deadline, upstream.connect()).await.map_err(|_| Fault::Deadline)?;
-    connected.map_err(|fault| no_connection(&fault, on_cell))
+    connected.map_err(|fault| no_connection(&fault, on_cell.cell()))
 }
 
-fn no_connection(fault: &ConnectFault, on_cell: &OnCell) -> Fault {
+fn no_connection(fault: &ConnectFault, cell: &Cell) -> Fault {
     // Our own bound says nothing of the cell.
     if !matches!(fault, ConnectFault::Full(_)) {
-        on_cell.cell().note_fault(fault, Instant::now());
+        cell.note_fault(fault, Instant::now());
     }
     Fault::Connect
 }
@@ -272,9 +333,7 @@ fn rejection(failed: &Failed) -> Rejection {
     match failed.fault {
         Fault::Refused(reason) => refusal(reason, failed.retry_after),
         Fault::Connect | Fault::Unsent => Rejection::new(Reason::PairDown, "the body can not be sent again"),
-        Fault::Lost { .. } | Fault::BackendLost => {
-            Rejection::new(Reason::Lost, "the request may have been executed")
-        }
+        Fault::Lost { .. } | Fault::BackendLost { .. } => Rejection::new(Reason::Lost, EXECUTED),
         Fault::Malformed => Rejection::new(Reason::Malformed, "the cell's answer was not valid HTTP"),
         Fault::Deadline => Rejection::new(Reason::Deadline, "the route's time is over"),
         Fault::BodyTooLarge => {
@@ -294,8 +353,10 @@ impl<'a> Said<'a> {
                 said.report.get_or_insert(value);
             } else if *name == headers::REFUSED {
                 said.refused.get_or_insert(value);
-            } else {
-                said.backend_lost |= *name == headers::FAULT;
+            } else if *name == headers::FAULT {
+                said.fault.get_or_insert(value);
+            } else if *name == headers::LEAVING_MS {
+                said.leaving_ms.get_or_insert(value);
             }
         }
         said
@@ -310,8 +371,13 @@ impl<'a> Said<'a> {
     fn fault(&self) -> Option<Fault> {
         match self.refused {
             Some(word) => CellReason::from_wire(word.as_bytes()).map(Fault::Refused),
-            None => self.backend_lost.then_some(Fault::BackendLost),
+            None => self.fault.map(|word| Fault::BackendLost { stale: word == "stale" }),
         }
+    }
+
+    /// When a cell that leaves cuts what is left.
+    fn leaves_in(&self) -> Option<Duration> {
+        Some(Duration::from_millis(self.leaving_ms?.to_str().ok()?.parse().ok()?))
     }
 }
 

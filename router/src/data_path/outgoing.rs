@@ -4,7 +4,8 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use cofferdam_model::{Hop, headers};
+use cofferdam_fleet::Route;
+use cofferdam_model::{Hop, Resort, headers};
 use cofferdam_proxy::fields;
 use cofferdam_proxy::grpc::Call;
 use cofferdam_proxy::lines::FieldLines;
@@ -75,10 +76,18 @@ impl Outgoing {
         self.call.bound((arrived + self.patience).into()).into_std()
     }
 
+    /// Whether an agent may have something that stands in for the answer: for what changes nothing, on a route with a fallback.
+    pub(super) fn may_fall_back(&self, route: &Route) -> bool {
+        route.fallback.is_some() && matches!(self.method, Method::GET | Method::HEAD)
+    }
+
     /// The head of one attempt, which has `remaining` until the caller's deadline.
-    pub(super) fn attempt(&mut self, attempt: u8, remaining: Duration) -> Head<'_> {
+    pub(super) fn attempt(&mut self, attempt: u8, resort: Resort, remaining: Duration) -> Head<'_> {
         self.lines.truncate(self.n_same);
         self.lines.push_number(&headers::ATTEMPT, attempt.into());
+        if let Some(word) = resort.as_str() {
+            self.lines.push_text(&headers::RESORT, word);
+        }
         self.lines.push_number(&headers::REMAINING_MS, remaining.as_millis() as u64);
         self.call.say_timeout(&mut self.fields, &mut self.lines);
         Head {
@@ -149,14 +158,17 @@ mod tests {
         let peer = IpAddr::from([10, 0, 0, 7]);
         let mut outgoing =
             Outgoing::new(forged.into_parts().0, Call::Plain, &identified, &snapshot, peer).unwrap();
-        for attempt in [1, 2] {
-            let head = outgoing.attempt(attempt, Duration::from_micros(1_234_567));
+        for (attempt, resort) in
+            [(1, Resort::Another), (1, Resort::Shed), (2, Resort::Last), (3, Resort::Another)]
+        {
+            let head = outgoing.attempt(attempt, resort, Duration::from_micros(1_234_567));
             assert!((head.withheld)(&headers::ATTEMPT));
             let hop = Hop::read(&read(head.lines), &snapshot.fleet.tenant.alphabet).unwrap();
             let expected = Hop {
                 tenant,
                 class: snapshot.fleet.cell.classes[0].name.clone(),
                 attempt,
+                resort,
                 remaining: Duration::from_millis(1234),
                 revision: snapshot.fleet.revision,
                 digest: snapshot.placement.digest(),

@@ -282,7 +282,7 @@ impl Held {
     /// The cell was lost before its answer was whole.
     fn note_loss(&self) {
         if let Some((_, cell, tenant)) = &self.on_cell {
-            self.view.note_loss(tenant, *cell);
+            self.view.note_loss(tenant, *cell, self.arrived);
         }
     }
 

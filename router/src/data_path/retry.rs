@@ -23,7 +23,10 @@ pub(super) enum Fault {
         reused: bool,
     },
     /// The agent lost its backend while that had the request.
-    BackendLost,
+    BackendLost {
+        /// Whether that was on a connection that had been kept, and a new one stands.
+        stale: bool,
+    },
     /// The answer was not HTTP.
     Malformed,
     /// The agent refused.
@@ -72,7 +75,8 @@ impl Fault {
             Self::Unsent => "unsent",
             Self::Lost { reused: true } => "stale",
             Self::Lost { reused: false } => "lost",
-            Self::BackendLost => "backend_lost",
+            Self::BackendLost { stale: false } => "backend_lost",
+            Self::BackendLost { stale: true } => "backend_stale",
             Self::Malformed => "malformed",
             Self::Refused(CellReason::Tenant) => "refused_tenant",
             Self::Refused(CellReason::Class) => "refused_class",
@@ -90,17 +94,18 @@ impl Fault {
             self,
             Self::Connect
                 | Self::Lost { .. }
-                | Self::BackendLost
+                | Self::BackendLost { stale: false }
                 | Self::Malformed
                 | Self::Refused(CellReason::Cell)
         )
     }
 
-    /// Whether the cell was lost with the request in flight on it; `broke` says that the attempt before this one ended with
-    /// a connection to the same cell that had been kept.
+    /// Whether the cell was lost with the request in flight on it, as far as that is known without another connection; `broke`
+    /// says that the attempt before this one ended with a connection to the same cell that had been kept.
     pub(super) fn is_a_loss(self, broke: bool) -> bool {
         match self {
-            Self::Lost { .. } | Self::BackendLost => true,
+            Self::Lost { reused } => !reused,
+            Self::BackendLost { stale } => !stale,
             Self::Connect => broke,
             _ => false,
         }
@@ -122,7 +127,7 @@ pub(super) fn next_step(fault: Fault, facts: Facts) -> Step {
         Fault::Unsent if facts.refreshed => Step::NextCell,
         Fault::Unsent => Step::SameCell,
         Fault::Lost { reused: true } if facts.idempotent && !facts.refreshed => Step::SameCell,
-        Fault::Lost { .. } | Fault::BackendLost if facts.idempotent && !facts.retried => Step::Retry,
+        Fault::Lost { .. } | Fault::BackendLost { .. } if facts.idempotent && !facts.retried => Step::Retry,
         _ => Step::Answer,
     }
 }
@@ -147,10 +152,12 @@ mod tests {
     fn what_may_have_been_executed_is_tried_once_more_if_idempotent() {
         let fresh = Fault::Lost { reused: false };
         assert_eq!(next_step(fresh, GET), Step::Retry);
-        assert_eq!(next_step(Fault::BackendLost, GET), Step::Retry);
+        assert_eq!(next_step(Fault::BackendLost { stale: false }, GET), Step::Retry);
         assert_eq!(next_step(fresh, Facts { retried: true, ..GET }), Step::Answer);
         assert_eq!(next_step(fresh, POST), Step::Answer);
-        assert_eq!(next_step(Fault::BackendLost, POST), Step::Answer);
+        for stale in [false, true] {
+            assert_eq!(next_step(Fault::BackendLost { stale }, POST), Step::Answer);
+        }
     }
 
     #[test]

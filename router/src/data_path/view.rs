@@ -84,11 +84,12 @@ impl View {
         Self { snapshot, overridden, generation, upstreams, counters, stream_idle: limits.stream_idle }
     }
 
-    /// A cell was lost while the tenant had a request in flight on it.
-    pub(super) fn note_loss(&self, tenant: &TenantId, cell: CellIndex) {
+    /// A cell was lost while the tenant had a request in flight on it, since `sent`. One that has said since that it leaves, and
+    /// when it cuts what is left, was not.
+    pub(super) fn note_loss(&self, tenant: &TenantId, cell: CellIndex, sent: Instant) {
         let snapshot = &self.snapshot;
         let now = Instant::now();
-        if snapshot.fleet.poison_guard {
+        if snapshot.fleet.poison_guard && !snapshot.cells[cell.get()].has_left(sent, now) {
             let whereabouts = match snapshot.placement.place(tenant).shard.cells().first() {
                 Some(home) if *home == cell => Whereabouts::Home,
                 _ => Whereabouts::Away,

@@ -13,6 +13,8 @@ pub const TENANT: HeaderName = HeaderName::from_static("cofferdam-tenant");
 pub const CLASS: HeaderName = HeaderName::from_static("cofferdam-class");
 /// Which attempt this is, from 1.
 pub const ATTEMPT: HeaderName = HeaderName::from_static("cofferdam-attempt");
+/// Where else the request may go: `last` or `shed`; missing where another cell may still have it.
+pub const RESORT: HeaderName = HeaderName::from_static("cofferdam-resort");
 /// Milliseconds until the caller's deadline.
 pub const REMAINING_MS: HeaderName = HeaderName::from_static("cofferdam-remaining-ms");
 /// The revision of the router's fleet file.
@@ -21,8 +23,11 @@ pub const REVISION: HeaderName = HeaderName::from_static("cofferdam-revision");
 pub const DIGEST: HeaderName = HeaderName::from_static("cofferdam-digest");
 /// On an agent's refusal: its reason, `tenant`, `class` or `cell`.
 pub const REFUSED: HeaderName = HeaderName::from_static("cofferdam-refused");
-/// On an agent's 502: `lost` where its backend may have worked on a request whose answer never came.
+/// On an agent's 502: `lost` where its backend may have worked on a request whose answer never came, and `stale` where that
+/// was on a connection that had been kept and a new one stands.
 pub const FAULT: HeaderName = HeaderName::from_static("cofferdam-fault");
+/// On every answer of an agent that drains: milliseconds until it cuts what is left.
+pub const LEAVING_MS: HeaderName = HeaderName::from_static("cofferdam-leaving-ms");
 /// On a backend's answer: what the request really cost, in tokens. An agent lets it pass; a router takes it on routes that
 /// settle, and never lets it reach a client.
 pub const COST: HeaderName = HeaderName::from_static("cofferdam-cost");

@@ -13,14 +13,29 @@ pub struct Hop {
     pub tenant: TenantId,
     /// The class that the router found by the fleet's routes.
     pub class: ClassName,
-    /// Which attempt this is, from 1.
+    /// Which attempt this is of those that may have reached a backend, from 1.
     pub attempt: u8,
+    /// Where else the request may go.
+    pub resort: Resort,
     /// Time left until the caller's deadline; whole milliseconds on the wire, rounded down.
     pub remaining: Duration,
     /// The revision of the router's fleet file.
     pub revision: Revision,
     /// The digest of the router's placement table.
     pub digest: Digest,
+}
+
+/// Where else a request may go that an agent refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Resort {
+    /// To another cell of its shard.
+    #[default]
+    Another,
+    /// Nowhere that is believed up: what stands in for its answer is better than a refusal.
+    Last,
+    /// Nowhere, and here it is not let in: all cells of its shard are too full for its class. Only what stands in for its
+    /// answer is asked for.
+    Shed,
 }
 
 /// Why headers are not a hop.
@@ -43,6 +58,10 @@ impl Hop {
         map.insert(headers::TENANT, value(self.tenant.as_str()));
         map.insert(headers::CLASS, value(self.class.as_str()));
         map.insert(headers::ATTEMPT, HeaderValue::from(u16::from(self.attempt)));
+        match self.resort.as_str() {
+            Some(word) => map.insert(headers::RESORT, HeaderValue::from_static(word)),
+            None => map.remove(headers::RESORT),
+        };
         map.insert(headers::REMAINING_MS, HeaderValue::from(self.remaining.as_millis() as u64));
         map.insert(headers::REVISION, HeaderValue::from(self.revision.0));
         map.insert(headers::DIGEST, value(&self.digest.to_string()));
@@ -73,12 +92,24 @@ impl Hop {
     }
 }
 
+impl Resort {
+    /// The word on the wire; nothing for the one that is not said.
+    pub fn as_str(self) -> Option<&'static str> {
+        match self {
+            Self::Another => None,
+            Self::Last => Some("last"),
+            Self::Shed => Some("shed"),
+        }
+    }
+}
+
 /// The fields of a head that may be a hop's, found in one look at each name: to look for each of them would cost a hash.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HopFields<'m> {
     tenant: Said<'m>,
     class: Said<'m>,
     attempt: Said<'m>,
+    resort: Said<'m>,
     remaining: Said<'m>,
     revision: Said<'m>,
     digest: Said<'m>,
@@ -103,6 +134,7 @@ impl<'m> HopFields<'m> {
                 "tenant" => &mut fields.tenant,
                 "class" => &mut fields.class,
                 "attempt" => &mut fields.attempt,
+                "resort" => &mut fields.resort,
                 "remaining-ms" => &mut fields.remaining,
                 "revision" => &mut fields.revision,
                 "digest" => &mut fields.digest,
@@ -142,12 +174,25 @@ impl<'m> HopFields<'m> {
             tenant,
             class: ClassName::parse(self.class.text(class)?).map_err(|_| HopError::Value(class))?,
             attempt: self.attempt.number(attempt)?.try_into().map_err(|_| HopError::Value(attempt))?,
+            resort: self.resort()?,
             remaining: self.remaining()?,
             revision: Revision(self.revision.number("cofferdam-revision")?),
             digest: u64::from_str_radix(self.digest.text(digest)?, 16)
                 .map(Digest)
                 .map_err(|_| HopError::Value(digest))?,
         })
+    }
+
+    fn resort(&self) -> Result<Resort, HopError> {
+        let name = "cofferdam-resort";
+        match self.resort {
+            Said::Never => Ok(Resort::Another),
+            said => match said.text(name)? {
+                "last" => Ok(Resort::Last),
+                "shed" => Ok(Resort::Shed),
+                _ => Err(HopError::Value(name)),
+            },
+        }
     }
 
     fn remaining(&self) -> Result<Duration, HopError> {
@@ -186,6 +231,7 @@ mod tests {
             tenant: TenantId::parse(b"acme", &Alphabet::default()).unwrap(),
             class: ClassName::parse("checkout").unwrap(),
             attempt: 2,
+            resort: Resort::Last,
             remaining: Duration::from_millis(900),
             revision: Revision(42),
             digest: Digest(0xab),
@@ -198,6 +244,11 @@ mod tests {
         map.append(headers::TENANT, HeaderValue::from_static("forged"));
         hop().write(&mut map);
         assert_eq!(Hop::read(&map, &Alphabet::default()), Ok(hop()));
+        for resort in [Resort::Shed, Resort::Another] {
+            let other = Hop { resort, ..hop() };
+            other.write(&mut map);
+            assert_eq!(Hop::read(&map, &Alphabet::default()), Ok(other));
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub use cell::{CellId, CellIndex, NameError, Shard, ZoneId};
 pub use cell_state::{CellState, CellStateError};
 pub use class::{ClassName, DependencyName, PlanName};
 pub use failure::{OnStoreFailure, OnStoreFailureError};
-pub use hop::{Hop, HopError, HopFields};
+pub use hop::{Hop, HopError, HopFields, Resort};
 pub use rate::{Count, Rate, RateError};
 pub use refusal::{CellReason, Level, Limited};
 pub use saturation::{ClassSaturation, Report, ReportError, Saturation};

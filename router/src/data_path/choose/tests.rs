@@ -105,6 +105,27 @@ fn a_tenant_that_was_at_two_losses_has_its_home_cell_alone() {
 }
 
 #[test]
+fn there_is_another_as_long_as_one_that_is_up_was_not_tried_and_the_tenant_may_have_it() {
+    let (cells, losses, now) = (cells(2), Losses::default(), Instant::now());
+    let tenant = TenantId::parse(b"bad", &cofferdam_model::Alphabet::default()).unwrap();
+    let has_another = |n_tried| {
+        let guard = Some((&losses, tenant));
+        let mut candidates = Candidates { guard, ..candidates(&PAIR, &cells, "search", Choose::Primary) };
+        for _ in 0..n_tried {
+            candidates.next(now).unwrap();
+        }
+        candidates.has_another(now)
+    };
+    assert_eq!([0, 1, 2].map(has_another), [true, true, false]);
+    cells[1].note_fault(&refused(), now);
+    assert!(!has_another(1), "it is believed down");
+    cells[1].note_answer(true);
+    losses.note(&tenant, &cells[0].id, Whereabouts::Home, now);
+    losses.note(&tenant, &cells[1].id, Whereabouts::Away, now);
+    assert!(!has_another(1), "the tenant has its home alone");
+}
+
+#[test]
 fn of_two_that_are_avoided_the_one_with_less_to_do_is_tried_first() {
     let (cells, now) = (cells(2), Instant::now());
     said(&cells[0], 0.99, 0.99, now);

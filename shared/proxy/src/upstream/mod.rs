@@ -141,6 +141,15 @@ impl Lease {
         self.reused
     }
 
+    /// Gives a new connection to whoever asks for an idle one next. Answers whether it stands.
+    pub fn keep(self) -> bool {
+        let stands = self.pooled.connection.is_fresh();
+        if stands {
+            self.pool.put(self.pooled);
+        }
+        stands
+    }
+
     /// Sends a request and awaits the head of its answer until `deadline`. Dropping the future closes the connection, and so
     /// cancels the exchange.
     ///

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use reqwest::{Client, RequestBuilder, StatusCode};
+use serde_json::{Map, Value};
 
 use crate::process::BAD_INPUT;
 
@@ -32,5 +33,90 @@ pub(crate) async fn answer(
             Ok(Err(ExitCode::from(BAD_INPUT)))
         }
         _ => bail!("{}", text.trim_end()),
+    }
+}
+
+/// Whose affairs, and which router to ask of them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OfTenant {
+    /// The tenant
+    pub(crate) tenant: String,
+
+    /// A router's admin listener
+    #[arg(long, default_value = "http://127.0.0.1:7001")]
+    pub(crate) admin: String,
+
+    /// Print what the router answers, for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl OfTenant {
+    /// Asks the router for `what` of the tenant, a path such as `/limits`, and prints what it answers, as `shown` for people. What it
+    /// will not take is bad input.
+    #[expect(clippy::print_stdout, reason = "a command speaks to its user")]
+    pub(crate) fn ask(
+        &self,
+        what: &str,
+        request: impl FnOnce(&Client, String) -> RequestBuilder,
+        shown: impl FnOnce(&Value) -> String,
+    ) -> anyhow::Result<ExitCode> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let text = match runtime.block_on(self.answer(&client()?, what, request))? {
+            Ok(text) => text,
+            Err(code) => return Ok(code),
+        };
+        match self.json {
+            true => println!("{}", text.trim_end()),
+            false => println!("{}", shown(&json(&text)?)),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The router's answer, or the exit code where it will not take what is asked.
+    #[expect(clippy::print_stderr, reason = "a command speaks to its user")]
+    pub(crate) async fn answer(
+        &self,
+        client: &Client,
+        what: &str,
+        request: impl FnOnce(&Client, String) -> RequestBuilder,
+    ) -> anyhow::Result<Result<String, ExitCode>> {
+        // What could lead elsewhere in a path is no tenant anyway.
+        if self.tenant.is_empty()
+            || self.tenant.contains(['/', '?', '#', '%', '\\'])
+            || self.tenant.starts_with('.')
+        {
+            eprintln!("cofferdam: {:?} is not a tenant", self.tenant);
+            return Ok(Err(ExitCode::from(BAD_INPUT)));
+        }
+        let url = format!("{}/tenants/{}{what}", self.admin.trim_end_matches('/'), self.tenant);
+        answer(request(client, url), || format!("could not ask the router at {}", self.admin)).await
+    }
+}
+
+/// The JSON of an answer.
+pub(crate) fn json(text: &str) -> anyhow::Result<Value> {
+    serde_json::from_str(text).context("the router's answer is no JSON")
+}
+
+/// What is asked for, without what nobody said.
+pub(crate) fn body(words: &[(&str, Option<&String>)]) -> Map<String, Value> {
+    let said = words
+        .iter()
+        .filter_map(|(name, value)| Some(((*name).to_owned(), value.as_deref()?.as_str().into())));
+    said.collect()
+}
+
+/// Who asks: the user who runs this, where nobody else is named.
+pub(crate) fn author(named: Option<String>) -> Option<String> {
+    named.or_else(|| std::env::var("USER").ok())
+}
+
+/// A value of an answer, for people.
+pub(crate) fn word(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
 }

@@ -11,6 +11,7 @@ mod demo;
 mod drill;
 mod limits;
 mod place;
+mod placed;
 mod plan;
 mod probe;
 mod process;
@@ -50,6 +51,10 @@ enum Command {
     Advise(advise::Args),
     Drill(drill::Args),
     Limits(limits::Args),
+    Pin(placed::Pin),
+    Unpin(placed::Unpin),
+    Quarantine(placed::Quarantine),
+    Release(placed::Release),
     Demo(demo::Args),
 }
 
@@ -68,6 +73,10 @@ fn main() -> ExitCode {
         Command::Advise(args) => advise::run(args),
         Command::Drill(args) => drill::run(args),
         Command::Limits(args) => limits::run(args),
+        Command::Pin(args) => placed::pin(&args),
+        Command::Unpin(args) => placed::unpin(&args),
+        Command::Quarantine(args) => placed::quarantine(&args),
+        Command::Release(args) => placed::release(&args),
         Command::Demo(args) => demo::run(args),
     };
     done.unwrap_or_else(|error| process::complain(&error))

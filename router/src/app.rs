@@ -23,6 +23,7 @@ use crate::admin::{self, Admin};
 use crate::cells::{Directory, RestraintCollector, probe_for_ever};
 use crate::data_path::{self, DataPath};
 use crate::limits_metrics::LimitsMetrics;
+use crate::overrides::placement::Changes;
 use crate::overrides::{Overrides, OverridesCollector};
 use crate::reloads::{Outcome, Reloads};
 use crate::settings::Settings;
@@ -101,6 +102,8 @@ impl Router {
         registry.register_collector(Box::new(RestraintCollector(directory.clone())));
         registry.register_collector(Box::new(LimitsMetrics::new(limits.clone())));
         registry.register_collector(Box::new(OverridesCollector::new(Arc::clone(&overrides.limits))));
+        registry.register_collector(Box::new(OverridesCollector::new(Arc::clone(&overrides.placement))));
+        let changes = Changes::register(&mut registry);
         if let Some(store) = &shared {
             registry.register_collector(Box::new(SharingCollector::new(Arc::clone(store))));
         }
@@ -113,7 +116,6 @@ impl Router {
         let serve = settings.serve.sharing(settings.max_connections, n_workers.max(listeners.data.len()));
         let workers = listen::deal(listeners.data, n_workers)?.into_iter().map(|listeners| {
             let path = DataPath::new(
-                Arc::clone(&snapshots),
                 Arc::clone(&overrides),
                 limits.clone(),
                 metrics.clone(),
@@ -130,6 +132,7 @@ impl Router {
         let admin = Admin {
             snapshots: Arc::clone(&snapshots),
             overrides: Arc::clone(&overrides),
+            changes,
             limits,
             shared: shared.clone(),
             top,

@@ -9,6 +9,7 @@ use cofferdam_limits::redis::{self, Mode, OverrideBook, RedisStore, Script, Sess
 use cofferdam_limits::{Clock, Embedded, Limits};
 
 use crate::overrides::limits::Override;
+use crate::overrides::placement::Record;
 use crate::overrides::{Books, Said};
 
 /// A store that routers share.
@@ -55,7 +56,8 @@ impl RouterLimits {
         tracing::info!(store = %endpoint, %session, routers, "limits are shared");
         // A call that is given up before the request that waits for it would make its budget a word.
         let link = Link::open_with_timeout(endpoint.clone(), Script::sync(), DEFAULT_TIMEOUT.max(*budget));
-        let books = Some(Books { limits: OverrideBook::new(link.clone(), &name, Override::KIND) });
+        let book = |kind| OverrideBook::new(link.clone(), &name, kind);
+        let books = Some(Books { limits: book(Override::KIND), placement: book(Record::KIND) });
         let store = Arc::new(RedisStore::start(sharing, link, session, Clock::suspending()));
         Ok(Self { limits: Limits::new(store.clone(), *budget), shared: Some(store), books })
     }

@@ -3,25 +3,22 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
-use reqwest::{Client, RequestBuilder};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::asked;
-use crate::process::BAD_INPUT;
+use crate::asked::{self, OfTenant, word};
 
 /// Show a tenant's limits, where they come from, and what is in use
 #[derive(Debug, clap::Args)]
 pub(super) struct Show {
     #[command(flatten)]
-    at: At,
+    of: OfTenant,
 }
 
 /// Change a tenant's limits for a while; what is not named stays as its plan has it
 #[derive(Debug, clap::Args)]
 pub(super) struct Set {
     #[command(flatten)]
-    at: At,
+    of: OfTenant,
 
     /// How fast, such as 50/s
     #[arg(long)]
@@ -52,78 +49,27 @@ pub(super) struct Set {
 #[derive(Debug, clap::Args)]
 pub(super) struct Clear {
     #[command(flatten)]
-    at: At,
-}
-
-/// Whose limits, and whom to ask.
-#[derive(Debug, clap::Args)]
-struct At {
-    /// The tenant
-    tenant: String,
-
-    /// A router's admin listener
-    #[arg(long, default_value = "http://127.0.0.1:7001")]
-    admin: String,
-
-    /// Print what the router answers, for programs
-    #[arg(long)]
-    json: bool,
+    of: OfTenant,
 }
 
 pub(super) fn show(args: &Show) -> anyhow::Result<ExitCode> {
-    args.at.ask(|client, url| client.get(url))
+    args.of.ask("/limits", |client, url| client.get(url), shown)
 }
 
 pub(super) fn set(args: &Set) -> anyhow::Result<ExitCode> {
-    let author = args.author.clone().or_else(|| std::env::var("USER").ok());
-    let words = [
-        ("sustained", &args.sustained),
-        ("burst", &args.burst),
-        ("max_in_flight", &args.max_in_flight),
-        ("reason", &args.reason),
-        ("author", &author),
-    ];
-    let mut change = Map::new();
-    change.insert("for".to_owned(), args.lasting.as_str().into());
-    let said =
-        words.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.as_deref()?.into())));
-    change.extend(said);
-    args.at.ask(|client, url| client.put(url).json(&change))
+    let change = asked::body(&[
+        ("for", Some(&args.lasting)),
+        ("sustained", args.sustained.as_ref()),
+        ("burst", args.burst.as_ref()),
+        ("max_in_flight", args.max_in_flight.as_ref()),
+        ("reason", args.reason.as_ref()),
+        ("author", asked::author(args.author.clone()).as_ref()),
+    ]);
+    args.of.ask("/limits", |client, url| client.put(url).json(&change), shown)
 }
 
 pub(super) fn clear(args: &Clear) -> anyhow::Result<ExitCode> {
-    args.at.ask(|client, url| client.delete(url))
-}
-
-impl At {
-    /// Asks the router, and prints what it answers. What it will not take is bad input.
-    #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
-    fn ask(&self, request: impl FnOnce(&Client, String) -> RequestBuilder) -> anyhow::Result<ExitCode> {
-        // What could lead elsewhere in a path is no tenant anyway.
-        if self.tenant.is_empty()
-            || self.tenant.contains(['/', '?', '#', '%', '\\'])
-            || self.tenant.starts_with('.')
-        {
-            eprintln!("cofferdam: {:?} is not a tenant", self.tenant);
-            return Ok(ExitCode::from(BAD_INPUT));
-        }
-        let url = format!("{}/tenants/{}/limits", self.admin.trim_end_matches('/'), self.tenant);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let answered = runtime.block_on(async {
-            let unreachable = || format!("could not ask the router at {}", self.admin);
-            asked::answer(request(&asked::client()?, url), unreachable).await
-        })?;
-        let text = match answered {
-            Ok(text) => text,
-            Err(code) => return Ok(code),
-        };
-        if self.json {
-            println!("{}", text.trim_end());
-        } else {
-            println!("{}", shown(&serde_json::from_str(&text).context("the router's answer is no JSON")?));
-        }
-        Ok(ExitCode::SUCCESS)
-    }
+    args.of.ask("/limits", |client, url| client.delete(url), shown)
 }
 
 /// The answer, for people.
@@ -188,12 +134,4 @@ fn of_store(answer: &Value) -> String {
     let [permits, tokens] = ["permits", "tokens"].map(|name| word(&answer["on_loan"][name]));
     let sessions = word(&store["sessions"]);
     format!("store: {how}; {sessions} routers share it; on loan here: {permits} permits, {tokens} tokens")
-}
-
-fn word(value: &Value) -> String {
-    match value {
-        Value::Null => "-".to_owned(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }

@@ -35,7 +35,7 @@ fn check_takes_the_example_and_the_smallest_file() {
     let (code, printed) = check_file(Path::new(EXAMPLE));
     assert_eq!(code, 0, "{printed}");
     assert!(
-        printed.contains("fleet acme-prod at revision 42 can be used: 4 cells, 4 plans, 7 routes, 4 classes")
+        printed.contains("fleet acme-prod at revision 42 can be used: 6 cells, 4 plans, 7 routes, 4 classes")
     );
     let (code, printed) = check(TWO_CELLS);
     assert_eq!(code, 0);

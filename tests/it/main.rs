@@ -32,6 +32,7 @@ mod limits_settled;
 mod malformed;
 mod observability;
 mod overrides_on_disk;
+mod placed;
 mod placement;
 mod plan;
 mod processes;

@@ -8,7 +8,7 @@ use cofferdam_router::{Settings, SharedStore};
 
 use crate::support::eventually;
 use crate::support::files::alone;
-use crate::support::raw::{self, get};
+use crate::support::raw::get;
 use crate::support::redis::RedisServer;
 use crate::support::routers::{TestRouter, settings};
 use crate::support::scripted::Scripted;
@@ -30,11 +30,8 @@ fn start(cell: &Scripted, folder: &Path, url: Option<&str>) -> TestRouter {
 
 async fn set(router: &TestRouter, burst: u64, lasting: &str) {
     let body = format!("{{\"burst\": {burst}, \"for\": \"{lasting}\"}}");
-    let length = body.len();
-    let request =
-        format!("PUT /tenants/acme/limits HTTP/1.1\r\nhost: admin\r\ncontent-length: {length}\r\n\r\n{body}");
     eventually("a change that is taken", async || {
-        (raw::ask(router.admin, &request).await.status() == 200).then_some(())
+        (router.tell("PUT", "/tenants/acme/limits", &body).await.status() == 200).then_some(())
     })
     .await;
 }

@@ -1,23 +1,16 @@
 //! What a cell is there for, at the wire: who is served by cells that drain, or stand outside the table.
 
-use std::fmt::Write;
-
 use serde_json::{Value, json};
 
-use crate::support::files::cell_id;
+use crate::support::files::{cell_id, in_states};
 use crate::support::raw::{self, get, with_fields};
 use crate::support::routers::TestRouter;
 use crate::support::scripted::Scripted;
 
 /// Five cells that answer with their names; the states are by their order, `rest` has further sections.
 fn fleet(revision: u64, cells: &[Scripted], states: &[&str], rest: &str) -> String {
-    let mut text = format!("fleet: test\nrevision: {revision}\ncells:\n");
-    for (index, cell) in cells.iter().enumerate() {
-        let state = states.get(index).copied().unwrap_or("active");
-        let (id, address) = (cell_id(index), cell.address);
-        writeln!(text, "  - {{ id: {id}, url: 'http://{address}', state: {state} }}").unwrap();
-    }
-    text + rest
+    let addresses: Vec<_> = cells.iter().map(|cell| cell.address).collect();
+    in_states(revision, &addresses, states, rest)
 }
 
 async fn cells() -> Vec<Scripted> {

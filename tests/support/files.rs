@@ -24,6 +24,16 @@ pub(crate) fn revision(revision: u64, cells: &[SocketAddr], rest: &str) -> Strin
     text
 }
 
+/// A fleet file at a revision, with cells at these addresses; what each is there for is by their order, and else `active`.
+pub(crate) fn in_states(revision: u64, cells: &[SocketAddr], states: &[&str], rest: &str) -> String {
+    let mut text = format!("fleet: test\nrevision: {revision}\ncells:\n");
+    for (index, address) in cells.iter().enumerate() {
+        let (id, state) = (cell_id(index), states.get(index).copied().unwrap_or("active"));
+        writeln!(text, "  - {{ id: {id}, url: 'http://{address}', state: {state} }}").unwrap();
+    }
+    text + rest
+}
+
 /// A fleet file with one cell, which everybody has.
 pub(crate) fn alone(cell: SocketAddr, rest: &str) -> String {
     fleet(&[cell], &format!("placement: {{ shard_size: 1 }}\n{rest}"))

@@ -39,6 +39,18 @@ impl Process {
         Self::logged(folder, name, Command::new(EXE), arguments)
     }
 
+    /// The same with these variables.
+    pub(crate) fn start_with(
+        folder: &Path,
+        name: &str,
+        arguments: &[impl AsRef<OsStr>],
+        variables: &[(&str, &str)],
+    ) -> Self {
+        let mut command = Command::new(EXE);
+        command.envs(variables.iter().copied());
+        Self::logged(folder, name, command, arguments)
+    }
+
     /// The same where the process begins with few open files, and may have more.
     pub(crate) fn start_with_files(
         folder: &Path,

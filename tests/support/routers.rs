@@ -62,6 +62,11 @@ impl TestRouter {
         serde_json::from_slice(&answer.body).unwrap()
     }
 
+    /// Tells the admin listener something.
+    pub(crate) async fn tell(&self, method: &str, path: &str, body: &str) -> raw::Answer {
+        tell(self.admin, method, path, body).await
+    }
+
     /// Waits until `n` permits are in use.
     pub(crate) async fn in_flight(&self, n: u32) {
         let what = format!("permits in use are {n}");
@@ -89,6 +94,14 @@ impl TestRouter {
         })
         .await;
     }
+}
+
+/// Tells an admin listener something.
+pub(crate) async fn tell(admin: SocketAddr, method: &str, path: &str, body: &str) -> raw::Answer {
+    let length = body.len();
+    let request =
+        format!("{method} {path} HTTP/1.1\r\nhost: admin\r\ncontent-length: {length}\r\n\r\n{body}");
+    raw::ask(admin, request).await
 }
 
 /// A fleet file's text, which has to be usable.

@@ -4,17 +4,20 @@ mod cells;
 mod fleet;
 mod limits;
 mod losses;
+mod placement;
 mod refusal;
+mod said;
 mod state;
 mod tenants;
 mod top;
 
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{get, put};
 
 pub(crate) use state::Admin;
 
-/// The routes: `/fleet`, `/cells`, `/losses`, `/tenants/{tenant}` and its `/limits`, `/limits/top`.
+/// The routes: `/fleet`, `/cells`, `/losses`, `/tenants/{tenant}` and its `/limits`, `/pin` and
+/// `/quarantine`, `/placement`, `/limits/top`.
 pub(crate) fn routes(admin: Admin) -> Router {
     Router::new()
         .route("/fleet", get(fleet::show))
@@ -22,6 +25,9 @@ pub(crate) fn routes(admin: Admin) -> Router {
         .route("/losses", get(losses::show))
         .route("/tenants/{tenant}", get(tenants::show))
         .route("/tenants/{tenant}/limits", get(limits::show).put(limits::put).delete(limits::clear))
+        .route("/tenants/{tenant}/pin", put(placement::pin).delete(placement::unpin))
+        .route("/tenants/{tenant}/quarantine", put(placement::quarantine).delete(placement::release))
+        .route("/placement", get(placement::list))
         .route("/limits/top", get(top::show))
         .with_state(admin)
 }

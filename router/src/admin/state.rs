@@ -9,6 +9,7 @@ use cofferdam_limits::redis::RedisStore;
 use parking_lot::Mutex;
 
 use crate::overrides::Overrides;
+use crate::overrides::placement::Changes;
 use crate::snapshot::Snapshot;
 use crate::top::Top;
 
@@ -17,6 +18,7 @@ use crate::top::Top;
 pub(crate) struct Admin {
     pub(crate) snapshots: Arc<ArcSwap<Snapshot>>,
     pub(crate) overrides: Arc<Overrides>,
+    pub(crate) changes: Changes,
     pub(crate) limits: Limits,
     /// The store that is shared with other routers, where there is one.
     pub(crate) shared: Option<Arc<RedisStore>>,

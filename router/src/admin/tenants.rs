@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::cells::CellView;
 use super::refusal::{Refused, tenant_of};
+use super::said::shown;
 use super::state::Admin;
 
 pub(super) async fn show(
@@ -15,10 +16,12 @@ pub(super) async fn show(
     Path(tenant): Path<String>,
 ) -> Result<Json<Value>, Refused> {
     let tenant = tenant_of(&admin, &tenant)?;
-    let snapshot = admin.snapshots.load();
+    // With the snapshot that it was fitted to: what is said of a tenant's cells means something there alone.
+    let fitted = admin.overrides.placement.fitted();
+    let snapshot = &fitted.snapshot;
     let fleet = &snapshot.fleet;
     let now = Instant::now();
-    let placed = snapshot.placement.place(&tenant);
+    let placed = fitted.place(&tenant);
     let cells: Vec<_> = placed.shard.cells().iter().map(|cell| &snapshot.cells[cell.get()]).collect();
     let plan = fleet.tenant.plan_for(&tenant).map(|plan| fleet.plans[usize::from(plan.0)].name.as_str());
     Ok(Json(json!({
@@ -26,11 +29,13 @@ pub(super) async fn show(
         "slot": placed.slot,
         "shard": cells.iter().map(|cell| cell.id.as_str()).collect::<Vec<_>>(),
         "reason": placed.reason.as_str(),
+        "override": fitted.said(&tenant).map(|said| shown(said, fitted.now_ms())),
+        "overrides_are": admin.overrides_are(),
         "revision": fleet.revision.0,
         "plan": plan,
         "in_flight": admin.limits.in_flight(&tenant),
         "retries_left": snapshot.retries.left(placed.slot, &fleet.retry_budget, now) as u64,
         "confined": fleet.poison_guard && snapshot.losses.is_confined(&tenant, now),
-        "cells": placed.shard.cells().iter().map(|cell| CellView::new(&snapshot, *cell, now)).collect::<Vec<_>>(),
+        "cells": placed.shard.cells().iter().map(|cell| CellView::new(snapshot, *cell, now)).collect::<Vec<_>>(),
     })))
 }

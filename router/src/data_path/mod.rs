@@ -26,7 +26,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwap;
 use cofferdam_limits::Limits;
 use cofferdam_model::headers;
 use cofferdam_proxy::census::{Census, Counted};
@@ -78,7 +77,6 @@ struct Traveller<'v> {
 impl DataPath {
     /// A data path for one worker, over what all workers share.
     pub(crate) fn new(
-        snapshots: Arc<ArcSwap<Snapshot>>,
         overrides: Arc<Overrides>,
         limits: Limits,
         metrics: Metrics,
@@ -86,7 +84,7 @@ impl DataPath {
         top: Arc<Counters>,
         settings: &Settings,
     ) -> Self {
-        let view = Arc::new(CachedView::new(snapshots, overrides, metrics.clone(), settings.upstream));
+        let view = Arc::new(CachedView::new(overrides, metrics.clone(), settings.upstream));
         Self { view, limits, metrics, census, top, body: settings.body }
     }
 
@@ -112,7 +110,7 @@ impl DataPath {
             // In a box, which keeps every other request's future small.
             _ => Box::pin(admit::wait_for_turn(admitted)).await,
         };
-        let placed = place::place(admitted, snapshot);
+        let placed = place::place(admitted, view);
         let chosen = choose::choose(placed, snapshot, Instant::now());
         let exchange = forward::Exchange { view, metrics: &self.metrics, call, body: &body };
         let forwarded = forward::forward(chosen, &mut outgoing, &exchange).await;

@@ -5,7 +5,7 @@ use cofferdam_model::{CellIndex, Shard};
 use cofferdam_placement::Reason;
 
 use super::admit::Admitted;
-use crate::snapshot::Snapshot;
+use super::view::View;
 
 /// A request whose shard is known: what choice demands.
 #[derive(Debug)]
@@ -18,13 +18,13 @@ pub(super) struct Placed<'v> {
 }
 
 /// Looks the tenant's shard up.
-pub(super) fn place<'v>(admitted: Admitted<'v>, snapshot: &'v Snapshot) -> Placed<'v> {
+pub(super) fn place<'v>(admitted: Admitted<'v>, view: &'v View) -> Placed<'v> {
     let (tenant, marked) = (&admitted.identified.tenant, admitted.identified.marked);
-    let placed = snapshot.placement.place(tenant);
+    let placed = view.placed.place(tenant);
     let before = || {
         // Whoever is pinned or in quarantine has left its slot's cells, and no mark leads back.
         let cell = marked.filter(|_| placed.reason == Reason::Slot)?;
-        let shard = snapshot.placement.shard_before_drain(tenant)?;
+        let shard = view.snapshot.placement.shard_before_drain(tenant)?;
         shard.cells().contains(&cell).then_some((shard, cell))
     };
     let (shard, kept_by) = match before() {

@@ -343,8 +343,7 @@ mod tests {
         let metrics = Metrics::register(&mut registry);
         let snapshots = Arc::new(ArcSwap::new(snapshot));
         let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), None, None));
-        let view =
-            CachedView::new(snapshots, overrides, metrics.clone(), UpstreamLimits::default()).current();
+        let view = CachedView::new(overrides, metrics.clone(), UpstreamLimits::default()).current();
         let top = &Top::default().worker();
         work(Closing { view: &view, metrics: &metrics, top, arrived: Instant::now(), is_grpc: true });
         let mut text = String::new();

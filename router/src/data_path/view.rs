@@ -1,10 +1,9 @@
 //! One worker's view of a snapshot: the snapshot, its own connections to the cells, and its own counters. It is made
-//! anew when the snapshot was swapped, or a tenant's limits were changed for a while; connections to cells that stayed are kept.
+//! anew when the snapshot was swapped, or something was changed of a tenant for a while; connections to cells that stayed are kept.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwap;
 use cofferdam_model::{CellIndex, TenantId};
 use cofferdam_proxy::upstream::{Address, Upstream, UpstreamLimits};
 use parking_lot::Mutex;
@@ -12,7 +11,7 @@ use parking_lot::Mutex;
 use super::metrics::{Metrics, ViewCounters};
 use crate::cells::Whereabouts;
 use crate::overrides::Overrides;
-use crate::overrides::limits::Fitted;
+use crate::overrides::{limits, placement};
 use crate::snapshot::Snapshot;
 
 /// A snapshot as one worker sees it.
@@ -20,8 +19,10 @@ use crate::snapshot::Snapshot;
 pub(super) struct View {
     pub(super) snapshot: Arc<Snapshot>,
     /// Who has other limits than its plan's for a while.
-    pub(super) overridden: Arc<Fitted>,
-    /// Of `overridden`, at least.
+    pub(super) overridden: Arc<limits::Fitted>,
+    /// Where tenants are, in `snapshot`.
+    pub(super) placed: Arc<placement::Fitted>,
+    /// Of both, at least.
     generation: u64,
     /// By `CellIndex`.
     pub(super) upstreams: Vec<Upstream>,
@@ -33,7 +34,6 @@ pub(super) struct View {
 /// A worker's cached view.
 #[derive(Debug)]
 pub(super) struct CachedView {
-    snapshots: Arc<ArcSwap<Snapshot>>,
     overrides: Arc<Overrides>,
     metrics: Metrics,
     limits: UpstreamLimits,
@@ -41,36 +41,28 @@ pub(super) struct CachedView {
 }
 
 impl CachedView {
-    pub(super) fn new(
-        snapshots: Arc<ArcSwap<Snapshot>>,
-        overrides: Arc<Overrides>,
-        metrics: Metrics,
-        limits: UpstreamLimits,
-    ) -> Self {
-        let view = Arc::new(View::new(snapshots.load_full(), &overrides, None, &metrics, limits));
-        Self { snapshots, overrides, metrics, limits, view: Mutex::new(view) }
+    pub(super) fn new(overrides: Arc<Overrides>, metrics: Metrics, limits: UpstreamLimits) -> Self {
+        let view = Arc::new(View::new(&overrides, None, &metrics, limits));
+        Self { overrides, metrics, limits, view: Mutex::new(view) }
     }
 
     /// The view of the snapshot that is current now.
     pub(super) fn current(&self) -> Arc<View> {
         let mut view = self.view.lock();
-        let snapshot = self.snapshots.load();
-        if !Arc::ptr_eq(&snapshot, &view.snapshot) || view.generation != self.overrides.generation() {
-            let (snapshot, overrides) = (Arc::clone(&snapshot), &self.overrides);
-            *view = Arc::new(View::new(snapshot, overrides, Some(&view), &self.metrics, self.limits));
+        // Whoever swaps the snapshot has the overrides fitted to it.
+        if view.generation != self.overrides.generation() {
+            *view = Arc::new(View::new(&self.overrides, Some(&view), &self.metrics, self.limits));
         }
         Arc::clone(&view)
     }
 }
 
 impl View {
-    fn new(
-        snapshot: Arc<Snapshot>,
-        overrides: &Overrides,
-        old: Option<&Self>,
-        metrics: &Metrics,
-        limits: UpstreamLimits,
-    ) -> Self {
+    fn new(overrides: &Overrides, old: Option<&Self>, metrics: &Metrics, limits: UpstreamLimits) -> Self {
+        // In this order: what is taken is at least as new as its number.
+        let generation = overrides.generation();
+        let (overridden, placed) = (overrides.limits.fitted(), overrides.placement.fitted());
+        let snapshot = Arc::clone(&placed.snapshot);
         let kept = |authority: &str| {
             let is_there = |upstream: &&Upstream| *upstream.address() == Address::Tcp(authority.into());
             old.and_then(|old| old.upstreams.iter().find(is_there)).cloned()
@@ -78,10 +70,15 @@ impl View {
         let upstream = |authority: &str| kept(authority).unwrap_or_else(|| Upstream::new(authority, limits));
         let upstreams = snapshot.cells.iter().map(|cell| upstream(&cell.authority)).collect();
         let counters = ViewCounters::new(&snapshot, metrics);
-        // In this order: what is taken is at least as new as its number.
-        let generation = overrides.generation();
-        let overridden = overrides.limits.fitted();
-        Self { snapshot, overridden, generation, upstreams, counters, stream_idle: limits.stream_idle }
+        Self {
+            snapshot,
+            overridden,
+            placed,
+            generation,
+            upstreams,
+            counters,
+            stream_idle: limits.stream_idle,
+        }
     }
 
     /// A cell was lost while the tenant had a request in flight on it, since `sent`. One that has said since that it leaves, and

@@ -9,6 +9,7 @@ mod clock;
 mod kept;
 pub(crate) mod limits;
 mod metrics;
+pub(crate) mod placement;
 mod said;
 mod saved;
 mod shared;
@@ -25,6 +26,7 @@ pub(crate) use metrics::OverridesCollector;
 pub(crate) use said::Said;
 
 use self::limits::Override;
+use self::placement::Record;
 use self::saved::Saved;
 use self::shared::Shared;
 use crate::snapshot::Snapshot;
@@ -34,6 +36,7 @@ use crate::state_dir::StateDir;
 #[derive(Debug)]
 pub(crate) struct Overrides {
     pub(crate) limits: Arc<Kept<Override>>,
+    pub(crate) placement: Arc<Kept<Record>>,
     shared: Arc<Shared>,
 }
 
@@ -41,6 +44,7 @@ pub(crate) struct Overrides {
 #[derive(Debug)]
 pub(crate) struct Books {
     pub(crate) limits: OverrideBook,
+    pub(crate) placement: OverrideBook,
 }
 
 impl Overrides {
@@ -52,8 +56,10 @@ impl Overrides {
     ) -> Self {
         let (generation, clock) = (AtomicU64::new(0), Arc::default());
         let shared = Arc::new(Shared { snapshots, generation, clock, saved: state.map(Saved::read) });
-        let book = books.map(|books| books.limits);
-        Self { limits: Arc::new(Kept::new(Arc::clone(&shared), book)), shared }
+        let (limits, placement) = books.map(|books| (books.limits, books.placement)).unzip();
+        let limits = Arc::new(Kept::new(Arc::clone(&shared), limits));
+        let placement = Arc::new(Kept::new(Arc::clone(&shared), placement));
+        Self { limits, placement, shared }
     }
 
     /// Grows with every change: who has seen it needs not look at the rest.
@@ -65,10 +71,12 @@ impl Overrides {
     /// Fits everything to the snapshot that is current now.
     pub(crate) fn refit(&self) {
         self.limits.refit();
+        self.placement.refit();
     }
 
     /// Takes over what the store has, and keeps it on disk, in tasks of their own.
     pub(crate) fn follow(&self, tasks: &mut JoinSet<()>) {
         tasks.spawn(Arc::clone(&self.limits).follow());
+        tasks.spawn(Arc::clone(&self.placement).follow());
     }
 }

@@ -17,7 +17,7 @@ use crate::scalars::{Scalar, Share, scalar};
 const SLOTS: [u64; 2] = [65_536, 1_048_576];
 
 /// The words of the section.
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "slots",
     "seed",
     "seed_file",
@@ -27,6 +27,7 @@ const KEYS: [&str; 10] = [
     "affinity",
     "choose",
     "max_inclusion",
+    "max_new_cells",
     "force",
 ];
 
@@ -56,6 +57,9 @@ pub struct PlacementRules {
     pub choose: Choose,
     /// The largest share of slots that one cell may be in, where the file bounds it. A table beyond it is refused.
     pub max_inclusion: Option<Share>,
+    /// How many cells that it had not had before a tenant may come to within an hour, by what operators do while routers run;
+    /// 4 unless the file says otherwise.
+    pub max_new_cells: u32,
     /// Why the file is to be taken although its changes are refused. Not so where the file before had the same reason:
     /// it was given for that one's changes.
     pub force: Option<Box<str>>,
@@ -87,6 +91,7 @@ impl Default for PlacementRules {
             affinity: None,
             choose: Choose::default(),
             max_inclusion: None,
+            max_new_cells: 4,
             force: None,
         }
     }
@@ -129,6 +134,7 @@ impl PlacementRules {
         rules.affinity = fields.get("affinity").and_then(Affinity::read);
         rules.choose = fields.scalar("choose").unwrap_or_default();
         rules.max_inclusion = fields.scalar("max_inclusion");
+        rules.max_new_cells = fields.whole_u32_or("max_new_cells", 0..=1_000, rules.max_new_cells);
         rules.force = fields.get("force").and_then(|node| node.read("a reason", read_reason));
         rules
     }

@@ -8,7 +8,7 @@
 --     Returns: 1, or why nothing was done: 0 another value is there, 2 there is no room, 3 it is too late.
 --   'keep': ARGV[3] the most fields, then pairs, a field and its value, of which those are written whose field is not there.
 --     Returns: how many were, and how many found no room.
--- Complexity: O(fields + pairs); O(1) for a look at no field.
+-- Complexity: O(fields + pairs); O(1) for a look.
 --
 -- Whoever writes takes away what has ended. The version outlives every value, so that who was cut off meanwhile sees that
 -- something changed, and does not take it for a server that has forgotten everything.
@@ -22,11 +22,8 @@ local function version()
 end
 
 if what == 'look' then
-  local value, stored = '', ARGV[3] == '' and {} or redis.call('HGETALL', KEYS[1])
-  for at = 1, #stored, 2 do
-    value = stored[at] == ARGV[3] and stored[at + 1] or value
-  end
-  return { math.floor(now / 1000), version(), value }
+  local value = ARGV[3] ~= '' and redis.call('HGET', KEYS[1], ARGV[3])
+  return { math.floor(now / 1000), version(), value or '' }
 end
 
 local function ends_us(value)

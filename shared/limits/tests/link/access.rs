@@ -126,7 +126,7 @@ async fn a_user_with_the_documented_rule_may_do_all_that_is_needed() {
     assert!(log.is_empty(), "{log:?}");
 }
 
-/// Everything that the script ever does to a key, and its return after it was flushed.
+/// Everything that the scripts ever do to a key, and the return of the one that decides after it was flushed.
 pub(crate) async fn works(link: &Link, server: &RedisServer) -> Result<(), LinkError> {
     let lease = |seq| Report::Account { seq: NonZeroU64::new(seq).unwrap(), held: 0, spent: 0 };
     let permits =
@@ -147,6 +147,8 @@ pub(crate) async fn works(link: &Link, server: &RedisServer) -> Result<(), LinkE
         })
         .await?;
     }
+    let book = OverrideBook::new(link.clone(), &Fleet::parse("f").unwrap(), "limits");
+    book.look(Some("acme")).await?;
     ::redis::cmd("SCRIPT").arg("FLUSH").exec(&mut server.connect()).unwrap();
     spend(link, "acme").await
 }

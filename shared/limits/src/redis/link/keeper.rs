@@ -21,9 +21,10 @@ use crate::redis::breaker::{Breaker, Tally};
 use crate::redis::script::Script;
 
 /// How long a connection may take to be made, sign in and load the script.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+// Both together are less than a second, so that within one after its link is back a router is where the others are.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 const MIN_PAUSE: Duration = Duration::from_millis(25);
-const MAX_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_millis(250);
 /// A connection that lasted that long was a good one: the next pause is the shortest again.
 const SETTLED: Duration = Duration::from_secs(1);
 

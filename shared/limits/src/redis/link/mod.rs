@@ -206,5 +206,5 @@ impl std::fmt::Debug for Link {
 ///
 /// The link loads the script, calls it and asks for `INFO`; the script asks for the time, and reads and writes strings and
 /// hashes that expire. The last two are for a cluster alone.
-pub const ACL_RULE: &str = "~{f:* +evalsha +script|load +info +time +get +set +del +hgetall +hset +hdel +pexpire \
+pub const ACL_RULE: &str = "~{f:* +evalsha +script|load +info +time +get +set +del +hget +hgetall +hset +hdel +pexpire \
                             +cluster|slots +asking";

@@ -1,0 +1,146 @@
+//! What is said of tenants' cells, fitted to one snapshot: what placing looks at. It has the snapshot itself, since an index of a
+//! cell means something in one alone.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use cofferdam_model::{CellId, CellIndex, Shard, TenantId};
+use cofferdam_placement::{Placed, Reason};
+
+use super::super::clock::StoreClock;
+use super::super::said::{self, Said};
+use super::record::{Record, Word};
+use crate::snapshot::Snapshot;
+
+/// Where tenants are: by the snapshot's table, and by what is said of single ones.
+#[derive(Debug)]
+pub(crate) struct Fitted {
+    pub(crate) snapshot: Arc<Snapshot>,
+    by_tenant: HashMap<TenantId, OfTenant>,
+    /// Whose, and why.
+    left_out: Vec<(String, String)>,
+    clock: Arc<StoreClock>,
+}
+
+/// What is said of one tenant.
+#[derive(Debug)]
+struct OfTenant {
+    said: Record,
+    quarantine: Option<Placing>,
+    pin: Option<Placing>,
+}
+
+#[derive(Debug)]
+struct Placing {
+    until_ms: u64,
+    shard: Box<[CellIndex]>,
+}
+
+impl Fitted {
+    /// Fits what is said, by tenant. What the fleet file has no cells for is told and left out.
+    pub(super) fn new(
+        said: &HashMap<String, Record>,
+        snapshot: &Arc<Snapshot>,
+        clock: &Arc<StoreClock>,
+    ) -> Self {
+        let now_ms = clock.now_ms();
+        let (mut by_tenant, mut left_out) = (HashMap::new(), Vec::new());
+        for (name, said) in said.iter().filter(|(_, said)| !said.is_over(now_ms)) {
+            let tenant = match TenantId::parse(name.as_bytes(), &snapshot.fleet.tenant.alphabet) {
+                Ok(tenant) => tenant,
+                Err(error) => {
+                    left_out.push((name.clone(), error.to_string()));
+                    continue;
+                }
+            };
+            let mut fit = |of, word: &Option<Word>| {
+                let word = word.as_ref().filter(|word| word.is_live(now_ms))?;
+                match shard(&tenant, of, word, snapshot) {
+                    Ok(shard) => Some(Placing { until_ms: word.until_ms, shard }),
+                    Err(why) => {
+                        tracing::warn!(%tenant, %why, "an override of placement does not fit the fleet file, and does not bind");
+                        left_out.push((name.clone(), why));
+                        None
+                    }
+                }
+            };
+            let (quarantine, pin) = (fit(Reason::Quarantine, &said.quarantine), fit(Reason::Pin, &said.pin));
+            by_tenant.insert(tenant, OfTenant { said: said.clone(), quarantine, pin });
+        }
+        left_out.sort();
+        Self { snapshot: Arc::clone(snapshot), by_tenant, left_out, clock: Arc::clone(clock) }
+    }
+
+    /// The tenant's cells: a quarantine comes before a pin, and what was said while routers run before what the file says; both
+    /// come before the table.
+    #[inline]
+    pub(crate) fn place(&self, tenant: &TenantId) -> Placed<'_> {
+        let by_file = self.snapshot.placement.place(tenant);
+        if self.by_tenant.is_empty() {
+            return by_file;
+        }
+        self.by_tenant.get(tenant).and_then(|of| of.place(by_file, self.clock.now_ms())).unwrap_or(by_file)
+    }
+
+    /// What is said of the tenant, whether it binds or not.
+    pub(crate) fn said(&self, tenant: &TenantId) -> Option<&Record> {
+        self.by_tenant.get(tenant).map(|of| &of.said).filter(|said| !said.is_over(self.clock.now_ms()))
+    }
+
+    /// Everybody of whom something is said, sorted.
+    pub(crate) fn all(&self) -> Vec<(&TenantId, &Record)> {
+        let now_ms = self.clock.now_ms();
+        let all = self.by_tenant.iter().map(|(tenant, of)| (tenant, &of.said));
+        let mut all: Vec<_> = all.filter(|(_, said)| !said.is_over(now_ms)).collect();
+        all.sort_by_key(|(tenant, _)| **tenant);
+        all
+    }
+
+    /// Of whom something is said that does not fit the fleet file, and why.
+    pub(crate) fn left_out(&self) -> &[(String, String)] {
+        &self.left_out
+    }
+
+    /// The time by which ends are judged, in milliseconds since 1970.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+}
+
+impl OfTenant {
+    fn place<'a>(&'a self, by_file: Placed<'a>, now_ms: u64) -> Option<Placed<'a>> {
+        let live = |placing: &'a Option<Placing>| placing.as_ref().filter(|it| now_ms < it.until_ms);
+        let (placing, reason) = match (live(&self.quarantine), live(&self.pin)) {
+            (Some(quarantine), _) => (quarantine, Reason::Quarantine),
+            (None, Some(pin)) if by_file.reason != Reason::Quarantine => (pin, Reason::Pin),
+            _ => return None,
+        };
+        Some(Placed { slot: by_file.slot, shard: Shard::new(&placing.shard), reason })
+    }
+}
+
+impl said::Fitted for Fitted {
+    fn n_binding(&self) -> usize {
+        let now_ms = self.clock.now_ms();
+        let binds = |(tenant, of): &(&TenantId, &OfTenant)| {
+            of.place(self.snapshot.placement.place(tenant), now_ms).is_some()
+        };
+        self.by_tenant.iter().filter(binds).count()
+    }
+
+    fn n_left_out(&self) -> usize {
+        self.left_out.len()
+    }
+}
+
+/// The cells of a word, or why the fleet does not have them so.
+fn shard(
+    tenant: &TenantId,
+    of: Reason,
+    word: &Word,
+    snapshot: &Snapshot,
+) -> Result<Box<[CellIndex]>, String> {
+    let names: Result<Vec<_>, _> = word.to.iter().map(|cell| CellId::parse(cell)).collect();
+    let names = names.map_err(|error| error.to_string())?;
+    snapshot.placement.named(of, tenant, &names).map_err(|error| error.to_string())
+}

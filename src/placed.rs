@@ -1,0 +1,155 @@
+//! `cofferdam pin`, `unpin`, `quarantine` and `release`: a tenant's cells, changed for a while while routers run. A router decides
+//! what may be; here its admin listener is asked, and its answer shown.
+
+use std::process::ExitCode;
+
+use serde_json::{Map, Value};
+
+use crate::asked::{self, OfTenant, word};
+
+/// Give a tenant other cells for a while, at every router
+#[derive(Debug, clap::Args)]
+pub(crate) struct Pin {
+    #[command(flatten)]
+    of: OfTenant,
+
+    /// The cells, home first: active or dedicated ones, as many as the tenant has else
+    #[arg(long, required = true, value_delimiter = ',')]
+    to: Vec<String>,
+
+    #[command(flatten)]
+    said: Said,
+}
+
+/// End a pin before its time
+#[derive(Debug, clap::Args)]
+pub(crate) struct Unpin {
+    #[command(flatten)]
+    of: OfTenant,
+
+    #[command(flatten)]
+    who: Who,
+}
+
+/// Keep a tenant apart from all others for a while, on quarantine cells, at every router
+#[derive(Debug, clap::Args)]
+pub(crate) struct Quarantine {
+    #[command(flatten)]
+    of: OfTenant,
+
+    /// The cells, home first; default: the first quarantine cells of the fleet, as many as the tenant has cells else
+    #[arg(long, value_delimiter = ',')]
+    to: Vec<String>,
+
+    #[command(flatten)]
+    said: Said,
+}
+
+/// End a quarantine before its time
+#[derive(Debug, clap::Args)]
+pub(crate) struct Release {
+    #[command(flatten)]
+    of: OfTenant,
+
+    #[command(flatten)]
+    who: Who,
+}
+
+/// For how long, and why.
+#[derive(Debug, clap::Args)]
+struct Said {
+    /// For how long, such as 1d: at most 30d
+    #[arg(long = "for")]
+    lasting: String,
+
+    /// Why, for whoever finds the tenant elsewhere
+    #[arg(long)]
+    reason: String,
+
+    /// Who changes it; default: the user who runs this
+    #[arg(long)]
+    author: Option<String>,
+}
+
+/// Who ends it, and why.
+#[derive(Debug, clap::Args)]
+struct Who {
+    /// Why, for the log
+    #[arg(long)]
+    reason: Option<String>,
+
+    /// Who ends it; default: the user who runs this
+    #[arg(long)]
+    author: Option<String>,
+}
+
+pub(crate) fn pin(args: &Pin) -> anyhow::Result<ExitCode> {
+    let change = args.said.body(&args.to);
+    args.of.ask("/pin", |client, url| client.put(url).json(&change), shown)
+}
+
+pub(crate) fn unpin(args: &Unpin) -> anyhow::Result<ExitCode> {
+    let change = args.who.body();
+    args.of.ask("/pin", |client, url| client.delete(url).json(&change), shown)
+}
+
+pub(crate) fn quarantine(args: &Quarantine) -> anyhow::Result<ExitCode> {
+    let change = args.said.body(&args.to);
+    args.of.ask("/quarantine", |client, url| client.put(url).json(&change), shown)
+}
+
+pub(crate) fn release(args: &Release) -> anyhow::Result<ExitCode> {
+    let change = args.who.body();
+    args.of.ask("/quarantine", |client, url| client.delete(url).json(&change), shown)
+}
+
+impl Said {
+    fn body(&self, to: &[String]) -> Map<String, Value> {
+        let mut body = asked::body(&[
+            ("for", Some(&self.lasting)),
+            ("reason", Some(&self.reason)),
+            ("author", asked::author(self.author.clone()).as_ref()),
+        ]);
+        body.insert("to".to_owned(), to.into());
+        body
+    }
+}
+
+impl Who {
+    fn body(&self) -> Map<String, Value> {
+        let author = asked::author(self.author.clone());
+        asked::body(&[("reason", self.reason.as_ref()), ("author", author.as_ref())])
+    }
+}
+
+/// Where the tenant is now, for people.
+fn shown(answer: &Value) -> String {
+    let place = format!(
+        "tenant {} is on {} (reason: {})",
+        word(&answer["tenant"]),
+        cells(&answer["shard"]),
+        word(&answer["reason"])
+    );
+    let mut lines = vec![place];
+    for of in ["quarantine", "pin"] {
+        let said = &answer["override"][of];
+        if said.is_object() {
+            let by = said["author"].as_str().unwrap_or("somebody");
+            lines.push(format!(
+                "{of} to {} by {by} until {}: {}",
+                cells(&said["to"]),
+                word(&said["until"]),
+                word(&said["reason"])
+            ));
+        }
+    }
+    if answer["overrides_are"] == "local" {
+        lines.push("in this router alone, since it has no store".to_owned());
+    }
+    lines.join("\n")
+}
+
+fn cells(cells: &Value) -> String {
+    let cells: Vec<_> = cells.as_array().into_iter().flatten().map(word).collect();
+    cells.join(", ")
+}

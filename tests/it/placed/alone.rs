@@ -1,0 +1,145 @@
+//! One router: what is said binds at once, in the order that the rules give it, and ends as was said.
+
+use serde_json::{Value, json};
+
+use super::{Cells, DEDICATED, REST, STATES, WARDS, json_of, others, pin, place, quarantine, served, to};
+use crate::support::eventually;
+use crate::support::processes::run;
+use crate::support::routers::settings;
+
+#[tokio::test]
+async fn a_pin_binds_at_once_is_shown_everywhere_and_ends_when_it_is_taken_away() {
+    let cells = Cells::start().await;
+    let router = cells.router(settings());
+    let before = place(&router, "acme").await;
+    let other = others(&router, "acme").await;
+    let shown = json_of(&pin(&router, "acme", &to(&format!("{} {DEDICATED}", other[0]), "1h")).await);
+    assert_eq!((&shown["shard"], &shown["reason"]), (&json!([other[0], DEDICATED]), &json!("pin")));
+    assert_eq!(shown["override"]["pin"]["author"], "ops");
+    assert_eq!(served(&router, "acme").await, other[0]);
+    let list = router.admin("/placement").await;
+    assert_eq!((&list["overrides_are"], &list["overrides"][0]["tenant"]), (&json!("local"), &json!("acme")));
+    assert_eq!(list["overrides"][0]["pin"]["to"], json!([other[0], DEDICATED]));
+    let metrics = router.metrics().await;
+    assert_eq!(metrics.sum("cofferdam_placement_overrides", &[]), 1.0);
+    assert_eq!(metrics.sum("cofferdam_placement_changes_total", &["change=\"pin\"", "made"]), 1.0);
+
+    let ended = router.tell("DELETE", "/tenants/acme/pin", r#"{"reason": "done"}"#).await;
+    assert_eq!(json_of(&ended)["override"]["pin"], Value::Null);
+    assert_eq!(place(&router, "acme").await, before);
+    assert_eq!(served(&router, "acme").await, before.0[0]);
+    let again = router.tell("DELETE", "/tenants/acme/pin", "").await;
+    let why = "tenant acme has no pin that an operator has set while routers run\n";
+    assert_eq!((again.status(), again.text()), (404, why.to_owned()));
+}
+
+#[tokio::test]
+async fn a_quarantine_comes_before_a_pin_and_what_is_said_while_routers_run_before_the_file() {
+    let cells = Cells::start().await;
+    let router = cells.router(settings());
+    let by_slot = place(&router, "acme").await;
+    let other = others(&router, "acme").await;
+    let pair = format!("{} {}", other[0], other[1]);
+    // Nobody names the cells: those that are there for it.
+    let shown = json_of(&quarantine(&router, "acme", &to("", "1h")).await);
+    assert_eq!((&shown["shard"], &shown["reason"]), (&json!(WARDS), &json!("quarantine")));
+    let pinned = json_of(&pin(&router, "acme", &to(&pair, "1h")).await);
+    assert_eq!((&pinned["shard"], &pinned["override"]["pin"]["to"]), (&json!(WARDS), &json!(&other[..2])));
+    assert_eq!(served(&router, "acme").await, WARDS[0]);
+    json_of(&router.tell("DELETE", "/tenants/acme/quarantine", "").await);
+    assert_eq!(served(&router, "acme").await, other[0]);
+    json_of(&router.tell("DELETE", "/tenants/acme/pin", "").await);
+    assert_eq!(place(&router, "acme").await, by_slot);
+
+    // A pin comes before the file's, a quarantine of the file before a pin, and a quarantine before that.
+    json_of(&pin(&router, "pinned", &to("cell-d cell-c", "1h")).await);
+    assert_eq!(served(&router, "pinned").await, "cell-d");
+    json_of(&pin(&router, "mallory", &to("cell-d cell-c", "1h")).await);
+    assert_eq!(place(&router, "mallory").await, (vec!["cell-i".to_owned()], "quarantine".to_owned()));
+    json_of(&quarantine(&router, "mallory", &to("cell-h", "1h")).await);
+    assert_eq!(served(&router, "mallory").await, "cell-h");
+}
+
+#[tokio::test]
+async fn what_is_said_ends_by_itself_and_how_far_a_tenant_got_about_is_remembered() {
+    let cells = Cells::start().await;
+    let router = cells.router(settings());
+    let (before, other) = (place(&router, "acme").await, others(&router, "acme").await);
+    json_of(&pin(&router, "acme", &to(&other[..2].join(" "), "1s")).await);
+    assert_eq!(served(&router, "acme").await, other[0]);
+    eventually("the end of the pin", async || (place(&router, "acme").await == before).then_some(())).await;
+    assert_eq!(served(&router, "acme").await, before.0[0]);
+    // Two were touched, a quarantine makes four, and then no more are allowed; those that it had, are.
+    json_of(&quarantine(&router, "acme", &to("", "1h")).await);
+    let refused = pin(&router, "acme", &to(&other[2..4].join(" "), "1h")).await;
+    let why = format!("{}, {} would make 6 new cells within an hour", other[2], other[3]);
+    assert!(refused.status() == 409 && refused.text().starts_with(&why), "{refused:?}");
+    json_of(&pin(&router, "acme", &to(&other[..2].join(" "), "1h")).await);
+    assert_eq!(router.admin("/placement").await["overrides"][0]["new_cells"].as_array().unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn an_override_whose_cell_is_gone_is_left_out_told_and_binds_again_once_the_cell_is_back() {
+    let cells = Cells::start().await;
+    let router = cells.router(settings());
+    let before = place(&router, "acme").await;
+    let pair = format!("{} {DEDICATED}", others(&router, "acme").await[0]);
+    json_of(&pin(&router, "acme", &to(&pair, "1h")).await);
+    let without = STATES.map(|state| if state == "dedicated" { "disabled" } else { state });
+    router.reload(&cells.file(2, &without, REST)).unwrap();
+    assert_eq!(place(&router, "acme").await, before);
+    let list = router.admin("/placement").await;
+    assert_eq!(list["left_out"][0]["tenant"], "acme");
+    assert_eq!(list["left_out"][0]["why"], "pin of acme names cell cell-g, which is disabled");
+    let metric = async |name: &str| router.metrics().await.sum(&format!("cofferdam_placement_{name}"), &[]);
+    assert_eq!((metric("overrides").await, metric("overrides_left_out").await), (0.0, 1.0));
+    assert_eq!(served(&router, "acme").await, before.0[0]);
+    router.reload(&cells.file(3, &STATES, REST)).unwrap();
+    assert_eq!(place(&router, "acme").await.1, "pin");
+    assert_eq!((metric("overrides").await, metric("overrides_left_out").await), (1.0, 0.0));
+}
+
+#[tokio::test]
+async fn the_command_pins_unpins_quarantines_and_releases() {
+    let cells = Cells::start().await;
+    let router = cells.router(settings());
+    let other = others(&router, "acme").await;
+    let command = async |words: &str| {
+        let at = format!("http://{}", router.admin);
+        let words: Vec<String> = words.split(' ').chain(["--admin", &at]).map(str::to_owned).collect();
+        let done =
+            tokio::task::spawn_blocking(move || run(&words.iter().map(String::as_str).collect::<Vec<_>>()));
+        done.await.unwrap()
+    };
+    let prints = async |words: &str| {
+        let done = command(words).await;
+        assert!(done.status.success(), "{words}: {done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let to = other[..2].join(",");
+    let printed = prints(&format!("pin acme --to {to} --for 1d --reason import --author ann")).await;
+    let place = format!("tenant acme is on {} (reason: pin)", other[..2].join(", "));
+    assert!(printed.starts_with(&place) && printed.contains("by ann until"), "{printed}");
+    assert!(printed.contains(": import") && printed.contains("in this router alone"), "{printed}");
+    assert_eq!(served(&router, "acme").await, other[0]);
+    let printed = prints("quarantine acme --for 1h --reason poison").await;
+    assert!(printed.starts_with("tenant acme is on cell-h, cell-i (reason: quarantine)"), "{printed}");
+    assert!(prints("release acme --reason healed").await.contains("(reason: pin)"));
+    assert!(prints("unpin acme").await.contains("(reason: slot)"));
+    let shown: Value =
+        serde_json::from_str(&prints("pin acme --json --to cell-a,cell-b --for 1h --reason r").await)
+            .unwrap();
+    assert_eq!(shown["shard"], json!(["cell-a", "cell-b"]));
+    for (words, code, why) in [
+        ("release acme", 1, "cofferdam: tenant acme has no quarantine"),
+        ("pin acme --to cell-a,cell-z --for 1h --reason r", 2, "pin of acme names the unknown cell cell-z"),
+        ("pin acme --to cell-a,cell-b --reason r", 2, "--for"),
+        ("pin acme --to cell-a,cell-b --for 1h", 2, "--reason"),
+        ("pin acme --for 1h --reason r", 2, "--to"),
+        ("pin ../cells --to cell-a,cell-b --for 1h --reason r", 2, "is not a tenant"),
+    ] {
+        let done = command(words).await;
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert!(done.status.code() == Some(code) && said.contains(why), "{words}: {said}");
+    }
+}

@@ -91,6 +91,11 @@ impl<'a> Shard<'a> {
     pub fn cells(self) -> &'a [CellIndex] {
         self.0
     }
+
+    /// How many of its cells are also the other's.
+    pub fn n_shared(self, other: Shard<'_>) -> usize {
+        self.0.iter().filter(|cell| other.0.contains(cell)).count()
+    }
 }
 
 impl fmt::Display for CellIndex {

@@ -1,7 +1,7 @@
 //! Placement: which cells a tenant has. Pure and deterministic: the same file gives the same bytes on every machine.
 //!
 //! It does no I/O and knows neither health nor time, and nothing here that decides a shard uses a float or the order
-//! of a map ([`blast`] computes odds with floats; they decide nothing).
+//! of a map ([`blast`] and [`Odds`] compute odds with floats; they decide nothing).
 //!
 //! # The rules, exactly
 //!
@@ -44,20 +44,26 @@ mod by_tenant;
 mod checked;
 mod comparison;
 mod digest;
+mod distinct;
 pub mod gate;
 mod hash;
 mod log2;
+mod odds;
 mod placement;
 mod pool;
 mod reason;
 mod rendezvous;
 mod sets;
+mod simulation;
 mod spec;
 mod violations;
 
 pub use comparison::{CellChange, CellShare, Comparison, Remapped};
+pub use distinct::{Given, Spent, distinct};
+pub use odds::Odds;
 pub use placement::{Placed, Placement};
 pub use reason::Reason;
 pub use sets::Sets;
+pub use simulation::{Simulation, Trial};
 pub use spec::{CellSpec, MAX_CELLS, MAX_SHARD_SIZE, PlacementError, Slots, Spec};
 pub use violations::Violation;

@@ -10,6 +10,7 @@ mod check;
 mod demo;
 mod drill;
 mod limits;
+mod pairs;
 mod place;
 mod placed;
 mod plan;
@@ -17,8 +18,10 @@ mod probe;
 mod process;
 mod router;
 mod runtime;
+mod simulate;
 mod size;
 mod sockets;
+mod tenant_list;
 mod watched;
 
 use std::process::ExitCode;
@@ -45,6 +48,8 @@ enum Command {
     Check(check::Args),
     Place(place::Args),
     Plan(plan::Args),
+    Pairs(pairs::Args),
+    Simulate(simulate::Args),
     Probe(probe::Args),
     BlastRadius(blast_radius::Args),
     Size(size::Args),
@@ -67,6 +72,8 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(args),
         Command::Place(args) => place::run(args),
         Command::Plan(args) => plan::run(args),
+        Command::Pairs(args) => pairs::run(args),
+        Command::Simulate(args) => simulate::run(args),
         Command::Probe(args) => probe::run(args),
         Command::BlastRadius(args) => blast_radius::run(args),
         Command::Size(args) => size::run(&args),

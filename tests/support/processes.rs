@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::files::cell_id;
 use super::{ANY, eventually, raw};
 
-const EXE: &str = env!("CARGO_BIN_EXE_cofferdam");
+pub(crate) const EXE: &str = env!("CARGO_BIN_EXE_cofferdam");
 
 /// A process that runs.
 #[derive(Debug)]

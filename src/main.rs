@@ -4,11 +4,13 @@ mod advise;
 mod agent;
 mod asked;
 mod backend;
+mod blast;
 mod blast_radius;
 mod cell;
 mod check;
 mod demo;
 mod drill;
+mod explain;
 mod limits;
 mod pairs;
 mod place;
@@ -47,6 +49,8 @@ enum Command {
     Cell(cell::Args),
     Check(check::Args),
     Place(place::Args),
+    Explain(explain::Args),
+    Blast(blast::Args),
     Plan(plan::Args),
     Pairs(pairs::Args),
     Simulate(simulate::Args),
@@ -71,6 +75,8 @@ fn main() -> ExitCode {
         Command::Cell(args) => cell::run(args),
         Command::Check(args) => check::run(args),
         Command::Place(args) => place::run(args),
+        Command::Explain(args) => explain::run(args),
+        Command::Blast(args) => blast::run(args),
         Command::Plan(args) => plan::run(args),
         Command::Pairs(args) => pairs::run(args),
         Command::Simulate(args) => simulate::run(args),

@@ -130,7 +130,13 @@ fn shown(answer: &Value) -> String {
         cells(&answer["shard"]),
         word(&answer["reason"])
     );
-    let mut lines = vec![place];
+    let lines = [place].into_iter().chain(said(answer)).chain(scope(answer));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What operators have said of the tenant's cells while routers run, line by line.
+pub(crate) fn said(answer: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
     for of in ["quarantine", "pin"] {
         let said = &answer["override"][of];
         if said.is_object() {
@@ -143,10 +149,12 @@ fn shown(answer: &Value) -> String {
             ));
         }
     }
-    if answer["overrides_are"] == "local" {
-        lines.push("in this router alone, since it has no store".to_owned());
-    }
-    lines.join("\n")
+    lines
+}
+
+/// Where what operators say does not hold everywhere.
+pub(crate) fn scope(answer: &Value) -> Option<String> {
+    (answer["overrides_are"] == "local").then(|| "in this router alone, since it has no store".to_owned())
 }
 
 fn cells(cells: &Value) -> String {

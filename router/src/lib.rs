@@ -6,6 +6,7 @@
 
 mod admin;
 mod app;
+mod blast;
 mod cells;
 mod data_path;
 mod drains;
@@ -24,6 +25,7 @@ mod top;
 pub use cofferdam_limits::redis::link::{Endpoint, EndpointError};
 
 pub use app::{Listeners, Router, StartError};
+pub use blast::{Blast, BlastOf, Group, Known, Load, Neighbour};
 pub use gate::{Judged, Refusals};
 pub use settings::Settings;
 pub use shared_limits::{SharedStore, SharingError};

@@ -69,6 +69,11 @@ impl Top {
         let copies: Vec<_> = self.workers.lock().iter().map(|worker| worker.copy(by, now)).collect();
         Ranking::of(&copies, now)
     }
+
+    /// Of a ranking with this total: whoever has more is in it.
+    pub(crate) fn counted_above(total: u64) -> u64 {
+        total / u64::from(N_COUNTERS)
+    }
 }
 
 impl Counters {

@@ -3,8 +3,11 @@
 mod document;
 mod live;
 mod openapi;
+mod shown;
 
 use std::process::ExitCode;
+
+pub(crate) use shown::{level_name, lines};
 
 /// Show, change and publish limits
 #[derive(Debug, clap::Args)]

@@ -1,5 +1,6 @@
 //! The admin listener: what an operator asks of a running router. On loopback; never on the data path.
 
+mod blast;
 mod cells;
 mod fleet;
 mod limits;
@@ -17,7 +18,7 @@ use axum::routing::{get, put};
 pub(crate) use state::Admin;
 
 /// The routes: `/fleet`, `/cells`, `/losses`, `/tenants/{tenant}` and its `/limits`, `/pin` and
-/// `/quarantine`, `/placement`, `/limits/top`.
+/// `/quarantine`, `/placement`, `/limits/top`, `/blast`.
 pub(crate) fn routes(admin: Admin) -> Router {
     Router::new()
         .route("/fleet", get(fleet::show))
@@ -29,5 +30,6 @@ pub(crate) fn routes(admin: Admin) -> Router {
         .route("/tenants/{tenant}/quarantine", put(placement::quarantine).delete(placement::release))
         .route("/placement", get(placement::list))
         .route("/limits/top", get(top::show))
+        .route("/blast", get(blast::show))
         .with_state(admin)
 }

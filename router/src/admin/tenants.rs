@@ -4,12 +4,15 @@ use std::time::Instant;
 
 use axum::Json;
 use axum::extract::{Path, State};
+use cofferdam_model::TenantId;
+use cofferdam_telemetry::top::Ranking;
 use serde_json::{Value, json};
 
 use super::cells::CellView;
 use super::refusal::{Refused, tenant_of};
 use super::said::shown;
 use super::state::Admin;
+use crate::top::By;
 
 pub(super) async fn show(
     State(admin): State<Admin>,
@@ -24,6 +27,10 @@ pub(super) async fn show(
     let placed = fitted.place(&tenant);
     let cells: Vec<_> = placed.shard.cells().iter().map(|cell| &snapshot.cells[cell.get()]).collect();
     let plan = fleet.tenant.plan_for(&tenant).map(|plan| fleet.plans[usize::from(plan.0)].name.as_str());
+    let [used, refused] = [By::Use, By::Refusals].map(|by| admin.top.ranking(by, now));
+    let count = |ranking: &Ranking<TenantId>| {
+        ranking.entries.iter().find(|entry| entry.key == tenant).map(|entry| entry.count)
+    };
     Ok(Json(json!({
         "tenant": tenant.as_str(),
         "slot": placed.slot,
@@ -32,8 +39,15 @@ pub(super) async fn show(
         "override": fitted.said(&tenant).map(|said| shown(said, fitted.now_ms())),
         "overrides_are": admin.overrides_are(),
         "revision": fleet.revision.0,
+        "digest": snapshot.placement.digest().to_string(),
         "plan": plan,
         "in_flight": admin.limits.in_flight(&tenant),
+        // Nothing where it is not among those who are counted.
+        "lately": {
+            "window_ms": used.covers.as_millis() as u64,
+            "requests": count(&used),
+            "refused": count(&refused),
+        },
         "retries_left": snapshot.retries.left(placed.slot, &fleet.retry_budget, now) as u64,
         "confined": fleet.poison_guard && snapshot.losses.is_confined(&tenant, now),
         "cells": placed.shard.cells().iter().map(|cell| CellView::new(snapshot, *cell, now)).collect::<Vec<_>>(),

@@ -1,0 +1,204 @@
+//! `cofferdam blast`: who shares cells with a tenant, or has a cell. A running router knows whom it has seen and what they
+//! sent; a fleet file and a list of tenants know where everybody is.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use cofferdam_fleet::Fleet;
+use cofferdam_model::{CellId, TenantId};
+use cofferdam_placement::Placement;
+use cofferdam_router::{Blast, BlastOf, Known, placement_spec};
+use reqwest::Url;
+use serde_json::{Value, json};
+
+use crate::asked::{self, word};
+use crate::process::BAD_INPUT;
+use crate::tenant_list;
+
+/// Show which tenants share cells with one, or have a cell, and what they sent lately
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("of").required(true).args(["tenant", "cell"])))]
+pub(crate) struct Args {
+    /// The tenant
+    tenant: Option<String>,
+
+    /// A cell instead of a tenant
+    #[arg(long)]
+    cell: Option<String>,
+
+    /// A router's admin listener
+    #[arg(long, default_value = "http://127.0.0.1:7001", conflicts_with = "fleet")]
+    admin: String,
+
+    /// Take the tenants of a list by this fleet file, and ask no router
+    #[arg(long, requires = "tenants")]
+    fleet: Option<PathBuf>,
+
+    /// A file with a tenant on each line, or - for standard input
+    #[arg(long, value_name = "LIST", requires = "fleet")]
+    tenants: Option<PathBuf>,
+
+    /// How many tenants of each group to show
+    #[arg(long, short, default_value_t = 20)]
+    n: u16,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let answer = match (&args.fleet, &args.tenants) {
+        (Some(fleet), Some(list)) => match of_list(&args, Fleet::load(fleet)?.fleet, list) {
+            Ok(answer) => answer,
+            Err(error) => {
+                eprintln!("cofferdam: {error:#}");
+                return Ok(ExitCode::from(BAD_INPUT));
+            }
+        },
+        _ => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            match runtime.block_on(ask(&args))? {
+                Ok(answer) => answer,
+                Err(code) => return Ok(code),
+            }
+        }
+    };
+    if args.json {
+        println!("{answer}");
+    } else {
+        println!("{}", text(&answer));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn ask(args: &Args) -> anyhow::Result<Result<Value, ExitCode>> {
+    let n = args.n.to_string();
+    let words = [("tenant", args.tenant.as_deref()), ("cell", args.cell.as_deref()), ("n", Some(n.as_str()))];
+    let words = words.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let url = Url::parse_with_params(&format!("{}/blast", args.admin.trim_end_matches('/')), words)
+        .with_context(|| format!("{:?} is no address", args.admin))?;
+    let request = asked::client()?.get(url);
+    let answer = asked::answer(request, || format!("could not ask the router at {}", args.admin)).await?;
+    match answer {
+        Ok(text) => Ok(Ok(asked::json(&text)?)),
+        Err(code) => Ok(Err(code)),
+    }
+}
+
+/// The answer of a router that had seen exactly the tenants of a list, but knew nothing of what they sent.
+fn of_list(args: &Args, fleet: Fleet, list: &Path) -> anyhow::Result<Value> {
+    let placement = Placement::build(&placement_spec(&fleet))?;
+    let of = match (&args.tenant, &args.cell) {
+        (Some(tenant), _) => {
+            let tenant = TenantId::parse(tenant.as_bytes(), &fleet.tenant.alphabet)
+                .with_context(|| format!("{tenant:?} is not a tenant of fleet {}", fleet.name))?;
+            BlastOf::Tenant(tenant, placement.place(&tenant).shard)
+        }
+        (None, cell) => {
+            let cell = cell.as_deref().unwrap_or_default();
+            let index = CellId::parse(cell).ok().and_then(|id| placement.index_of(&id));
+            BlastOf::Cell(index.with_context(|| format!("cell {cell:?} is not in this fleet"))?)
+        }
+    };
+    let tenants = tenant_list::read(list, &fleet.tenant.alphabet)?;
+    let known =
+        tenants.iter().map(|&tenant| Known { tenant, shard: placement.place(&tenant).shard, load: None });
+    let blast = Blast::new(of, placement.cells(), known, args.n.into());
+    let mut answer = json!({
+        "fleet": fleet.name.as_str(),
+        "revision": fleet.revision.0,
+        "digest": placement.digest().to_string(),
+        "seen": { "tenants": tenants.len() },
+    });
+    if let (Value::Object(answer), Value::Object(blast)) = (&mut answer, serde_json::to_value(blast)?) {
+        answer.extend(blast);
+    }
+    Ok(answer)
+}
+
+/// The answer for people.
+fn text(answer: &Value) -> String {
+    let cells: Vec<_> = answer["cells"].as_array().into_iter().flatten().map(word).collect();
+    let cells = cells.join(", ");
+    let head = match answer["tenant"].as_str() {
+        Some(tenant) => format!("tenant {tenant} is on {cells}"),
+        None => format!("cell {cells}"),
+    };
+    let [fleet, revision, digest] = ["fleet", "revision", "digest"].map(|name| word(&answer[name]));
+    let mut lines = vec![
+        head,
+        format!("fleet {fleet} at revision {revision}, digest {digest}"),
+        whom_it_knows(&answer["seen"]),
+    ];
+    for group in answer["groups"].as_array().into_iter().flatten() {
+        lines.push(String::new());
+        lines.push(headline(group));
+        if group["n_tenants"] != 0 {
+            lines.push(tenants(group).to_string());
+        }
+        if group["not_shown"] != 0 {
+            lines.push(format!(" and {} more, not shown (-n)", word(&group["not_shown"])));
+        }
+    }
+    let what = if answer["tenant"].is_null() { "do not have the cell" } else { "share no cell with it" };
+    lines.push(format!("\n{} tenants {what}", word(&answer["share_none"])));
+    lines.join("\n")
+}
+
+/// How much the answer can know.
+fn whom_it_knows(seen: &Value) -> String {
+    let tenants = word(&seen["tenants"]);
+    let Some(window_ms) = seen["window_ms"].as_u64() else {
+        return format!("the list has {tenants} tenants");
+    };
+    let [requests, above, known] =
+        ["requests", "counted_above", "tenants_with_limits"].map(|name| word(&seen[name]));
+    let whom = match above.as_str() {
+        "0" => "everybody who sent something".to_owned(),
+        above => format!("everybody with more than {above} requests"),
+    };
+    format!(
+        "of {requests} requests in the last {} s at this router: {tenants} tenants counted, {whom} among them; \
+         {known} have a state here",
+        window_ms / 1000
+    )
+}
+
+fn headline(group: &Value) -> String {
+    let n_tenants = group["n_tenants"].as_u64().unwrap_or_default();
+    let (tenants, have, are) =
+        if n_tenants == 1 { ("tenant", "has", "is") } else { ("tenants", "have", "are") };
+    let what = match group["shares"].as_str().unwrap_or_default() {
+        "all" => format!("{have} all its cells, and {are} lost with it"),
+        "some" => format!("{have} some of its cells, and others left"),
+        "home" => format!("{are} at home there"),
+        _ => format!("{have} it besides another home"),
+    };
+    let requests = match group["requests"].as_u64() {
+        Some(requests) => format!("; {requests} requests"),
+        None => String::new(),
+    };
+    format!("{n_tenants} {tenants} {what}{requests}")
+}
+
+fn tenants(group: &Value) -> comfy_table::Table {
+    let neighbours = group["tenants"].as_array().into_iter().flatten();
+    let is_loaded = !group["requests"].is_null();
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    let loads = ["requests", "refused", "in_flight"];
+    let header = ["tenant", "cells"]
+        .into_iter()
+        .chain(["requests", "refused", "in flight"].into_iter().filter(|_| is_loaded));
+    table.set_header(header);
+    for neighbour in neighbours {
+        let cells: Vec<_> = neighbour["cells"].as_array().into_iter().flatten().map(word).collect();
+        let row = [word(&neighbour["tenant"]), cells.join(", ")];
+        let loads = loads.iter().filter(|_| is_loaded).map(|load| word(&neighbour[load]));
+        table.add_row(row.into_iter().chain(loads));
+    }
+    table
+}

@@ -1,0 +1,128 @@
+//! An explanation for people: first where the tenant is and what is wrong, then the figures.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::explanation::Explanation;
+use crate::asked::word;
+use crate::limits::lines;
+use crate::placed::{said, scope};
+
+/// The text. `is_live` says whether a router was asked.
+pub(super) fn text(explanation: &Explanation, is_live: bool) -> String {
+    let Explanation { placement, limits, fleet, findings } = explanation;
+    let mut lines_of = vec![where_it_is(placement)];
+    let said = said(placement);
+    lines_of.extend(scope(placement).filter(|_| !said.is_empty()).into_iter().chain(said));
+    lines_of.extend([whose_word(placement, fleet), String::new()]);
+    if findings.is_empty() && is_live {
+        lines_of.push(
+            "  Nothing is wrong: its cells are up and have room, and no limit of it is used up.".to_owned(),
+        );
+    }
+    if !is_live {
+        lines_of.push(
+            "  By the file alone. How its cells are, and what is in use, a router knows: --admin.".to_owned(),
+        );
+    }
+    lines_of.extend(findings.iter().map(|finding| format!("  ! {finding}")));
+    lines_of.push(String::new());
+    lines_of.push(cells(placement).to_string());
+    if is_live {
+        let [in_flight, retries] = ["in_flight", "retries_left"].map(|name| word(&placement[name]));
+        lines_of.push(format!(
+            "\nat this router: {in_flight} requests in flight, {retries} retries left{}",
+            lately(placement)
+        ));
+    }
+    if !limits.is_null() {
+        lines_of.push(format!("\nplan {}", word(&limits["plan"])));
+        lines_of.extend(lines(limits));
+    }
+    lines_of.join("\n")
+}
+
+fn where_it_is(placement: &Value) -> String {
+    let cells = placement["shard"].as_array().into_iter().flatten().enumerate();
+    let cells: Vec<_> =
+        cells.map(|(at, cell)| if at == 0 { format!("{} (home)", word(cell)) } else { word(cell) }).collect();
+    let why = match placement["reason"].as_str() {
+        Some("slot") => format!("by its slot, {}", word(&placement["slot"])),
+        reason => {
+            let reason = reason.unwrap_or_default();
+            let by_operator = placement["override"][reason].is_object();
+            let whose = if by_operator { "an operator's" } else { "the fleet file's" };
+            format!("by {whose} {reason} (its slot is {})", word(&placement["slot"]))
+        }
+    };
+    format!("tenant {} is on {}: {why}", word(&placement["tenant"]), cells.join(", "))
+}
+
+fn whose_word(placement: &Value, fleet: &Value) -> String {
+    let zones = if fleet["zone_separated"] == true { "cells in different zones" } else { "one zone only" };
+    let forced = match fleet["forced"]["reason"].as_str() {
+        Some(reason) => format!("; taken by force: {reason}"),
+        None => String::new(),
+    };
+    let [revision, digest] = ["revision", "digest"].map(|name| word(&placement[name]));
+    format!("fleet {} at revision {revision}, digest {digest}; {zones}{forced}", word(&fleet["fleet"]))
+}
+
+/// What it sent, where it is among the tenants that are counted one by one.
+fn lately(placement: &Value) -> String {
+    let lately = &placement["lately"];
+    let (sent, refused) = (lately["requests"].as_u64(), lately["refused"].as_u64());
+    if sent.or(refused).is_none() {
+        return String::new();
+    }
+    let window = lately["window_ms"].as_u64().map_or_else(String::new, |ms| seconds(ms / 1000 * 1000));
+    let [sent, refused] = [sent, refused].map(Option::unwrap_or_default);
+    format!("; in the last {window} {sent} admitted, {refused} refused")
+}
+
+fn cells(placement: &Value) -> comfy_table::Table {
+    let mut table = comfy_table::Table::new();
+    let header = ["cell", "order", "zone", "state", "health", "saturation", "avoided", "in flight", "report"];
+    table.load_style(comfy_table::presets::NOTHING).set_header(header);
+    for (at, cell) in placement["cells"].as_array().into_iter().flatten().enumerate() {
+        let health = match cell["up"].as_bool() {
+            Some(true) => "up",
+            Some(false) => "DOWN",
+            None => "-",
+        };
+        let report = &cell["report"];
+        let ms = |name: &str| report[name].as_u64().map_or_else(|| "-".to_owned(), seconds);
+        let age = match report["age_ms"].as_u64() {
+            Some(age) => format!("{} ago", seconds(age)),
+            None => "none".to_owned(),
+        };
+        table.add_row([
+            word(&cell["id"]),
+            order(at),
+            word(&cell["zone"]),
+            word(&cell["state"]),
+            health.to_owned(),
+            word(&report["saturation"]),
+            ms("avoided_for_ms"),
+            word(&cell["in_flight"]),
+            age,
+        ]);
+    }
+    table
+}
+
+/// What a cell is to a tenant by its place in the shard.
+pub(super) fn order(at: usize) -> String {
+    match at {
+        0 => "home".to_owned(),
+        1 => "2nd".to_owned(),
+        2 => "3rd".to_owned(),
+        at => format!("{}th", at + 1),
+    }
+}
+
+/// A time out of milliseconds, to a tenth of a second.
+pub(super) fn seconds(ms: u64) -> String {
+    humantime::format_duration(Duration::from_millis(ms / 100 * 100)).to_string()
+}

@@ -14,6 +14,8 @@ use crate::process::BAD_INPUT;
 use crate::tenant_list::{self, ListArgs};
 
 /// Write pins that give each tenant of a list cells that no other has, all of them at least (exit code 1 where none are left)
+///
+/// The file's pins are spent. Those that operators have set while routers run are not known here.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The fleet file

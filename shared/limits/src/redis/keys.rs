@@ -105,6 +105,16 @@ impl Fleet {
         [key(""), key(":version")]
     }
 
+    /// The fleet file that was accepted last.
+    pub fn accepted(&self) -> Key {
+        self.key("placement", format_args!("accepted"))
+    }
+
+    /// How far the change of its table is let loose.
+    pub fn release(&self) -> Key {
+        self.key("placement", format_args!("release"))
+    }
+
     /// The shape of a route, over all its tenants.
     pub fn shape(&self, route: RouteKey) -> Key {
         self.key(format_args!("s{route}"), format_args!("s"))

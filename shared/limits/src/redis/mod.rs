@@ -6,6 +6,7 @@
 //!
 //! The crate `redis` is `::redis` in here.
 
+mod accepted;
 mod alone;
 mod apply;
 mod ask;
@@ -29,6 +30,7 @@ mod patience;
 mod piecemeal;
 mod probe;
 mod queue;
+mod release;
 mod reply;
 mod roll;
 mod script;
@@ -45,11 +47,13 @@ mod words;
 #[cfg(test)]
 mod words_checked;
 
+pub use accepted::{AcceptedBook, AcceptedFile};
 pub use call::{Call, CallBuilder, CallError};
 pub use figures::{Loan, SharingMetrics};
 pub use keys::{BUCKETS, Fleet, FleetError, Key};
 pub use op::{Op, Permits, Report, Session, SessionError, Shape, Tokens, Window};
 pub use overrides::{Kept, Look, MAX_OVERRIDES, OverrideBook, Swap, Swapped};
+pub use release::{ReleaseBook, ReleaseState, ReleaseTerms};
 pub use reply::{PermitsReply, Replies, Reply, ReplyError, Room, ShapeReply, TokensReply, WindowReply};
 pub use script::Script;
 pub use store::{RedisStore, Sharing};

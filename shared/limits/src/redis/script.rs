@@ -2,7 +2,8 @@
 
 use sha1_smol::Sha1;
 
-/// A script, put together from the files of `lua/`: `sync`, which decides every limit, or the one that keeps overrides.
+/// A script, put together from the files of `lua/`: `sync`, which decides every limit, or one that keeps
+/// what a fleet's routers have in common besides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
     text: String,
@@ -24,6 +25,8 @@ const BODY: &str = concat!(
 );
 
 const OVERRIDE: &str = include_str!("../../lua/override.lua");
+const ACCEPTED: &str = include_str!("../../lua/accepted.lua");
+const RELEASE: &str = include_str!("../../lua/release.lua");
 
 impl Script {
     /// The script, which has the server's time.
@@ -39,6 +42,21 @@ impl Script {
     /// What keeps overrides.
     pub fn overrides() -> Self {
         Self::of(format!("{CLOCK}{OVERRIDE}"))
+    }
+
+    /// What keeps the fleet file that was accepted last.
+    pub fn accepted() -> Self {
+        Self::of(format!("{CLOCK}{ACCEPTED}"))
+    }
+
+    /// What counts how far a release is.
+    pub fn release() -> Self {
+        Self::release_with_clock(CLOCK)
+    }
+
+    /// The same with another `clock.lua` in front.
+    pub fn release_with_clock(clock: &str) -> Self {
+        Self::of(format!("{clock}{RELEASE}"))
     }
 
     fn of(text: String) -> Self {

@@ -18,6 +18,7 @@ mod heard;
 mod network;
 mod once;
 mod overrides;
+mod placement;
 mod sentinel;
 mod single;
 mod spend;

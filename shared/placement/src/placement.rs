@@ -238,6 +238,11 @@ impl Placement {
         self.shard_size
     }
 
+    /// How many cells the largest shard has.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
     /// Whether the cells of a slot's shard are all in different zones: true where active cells are in several. A pin may
     /// still name two cells of one zone.
     pub fn zone_separated(&self) -> bool {

@@ -12,6 +12,7 @@ mod gate;
 mod golden;
 mod movement;
 mod refusals;
+mod release;
 mod shares;
 mod simulation;
 mod states;

@@ -222,9 +222,12 @@ impl Serving {
     pub(crate) async fn until_told(mut self, args: &CellArgs, signals: &mut Signals) {
         loop {
             match self.succession.next(signals).await {
-                Told::Reload => process::reload(&args.fleet, args.load(), |fleet| {
-                    self.running.reload(fleet?).map_err(|error| error.to_string())
-                }),
+                Told::Reload => {
+                    let take = async |fleet: Result<_, String>| {
+                        self.running.reload(fleet?).map_err(|error| error.to_string())
+                    };
+                    process::reload(&args.fleet, args.load(), take).await;
+                }
                 Told::Leave => return self.running.shutdown().await,
                 Told::Followed => {
                     tracing::info!("leaving: a successor serves");

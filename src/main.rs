@@ -18,6 +18,7 @@ mod placed;
 mod plan;
 mod probe;
 mod process;
+mod rollout;
 mod router;
 mod runtime;
 mod simulate;
@@ -64,6 +65,7 @@ enum Command {
     Unpin(placed::Unpin),
     Quarantine(placed::Quarantine),
     Release(placed::Release),
+    Rollout(rollout::Args),
     Demo(demo::Args),
 }
 
@@ -90,6 +92,7 @@ fn main() -> ExitCode {
         Command::Unpin(args) => placed::unpin(&args),
         Command::Quarantine(args) => placed::quarantine(&args),
         Command::Release(args) => placed::release(&args),
+        Command::Rollout(args) => rollout::run(args),
         Command::Demo(args) => demo::run(args),
     };
     done.unwrap_or_else(|error| process::complain(&error))

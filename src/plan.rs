@@ -66,7 +66,8 @@ impl Side {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     ensure!(args.force.as_ref().is_none_or(|reason| !reason.trim().is_empty()), "--force needs a reason");
     let (old, new) = (Side::load(&args.from)?, Side::load(&args.to)?);
-    let judged = Judged::new((&old.fleet, &old.placement), (&new.fleet, &new.placement));
+    let before = old.fleet.placement.force.as_deref();
+    let judged = Judged::new(&old.placement, before, &new.fleet, &new.placement);
     if args.json {
         println!("{}", serde_json::to_string(&plan(&judged, &new.sets))?);
     } else {

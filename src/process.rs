@@ -142,15 +142,15 @@ pub(crate) fn warn(loaded: &Loaded, file: &Path) {
 
 /// Hands a fleet that was read anew, or why it could not be, to `take`, and logs what came of it. A file that cannot be
 /// used changes nothing.
-pub(crate) fn reload<E: Display>(
+pub(crate) async fn reload<E: Display>(
     path: &Path,
     loaded: Result<Loaded, FleetError>,
-    take: impl FnOnce(Result<Fleet, String>) -> Result<(), E>,
+    take: impl AsyncFnOnce(Result<Fleet, String>) -> Result<(), E>,
 ) {
     let loaded = loaded.map_err(|error| error.to_string());
     let loaded = loaded.inspect(|loaded| warn(loaded, path)).map(|loaded| loaded.fleet);
     let revision = loaded.as_ref().map(|fleet| fleet.revision).ok();
-    match take(loaded) {
+    match take(loaded).await {
         Ok(()) => tracing::info!(revision = revision.map(tracing::field::display), "fleet file taken"),
         Err(error) => {
             tracing::error!(%error, file = %path.display(), "fleet file not taken: the old one goes on");

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use anyhow::Context;
 use cofferdam_fleet::{Fleet, Loaded};
 use cofferdam_proxy::handover::Named;
 use cofferdam_proxy::workers;
-use cofferdam_router::{Endpoint, EndpointError, Listeners, Router, Settings, SharedStore};
+use cofferdam_router::{Before, Endpoint, EndpointError, Listeners, Router, Settings, SharedStore};
 
 use crate::process::{self, ProcessArgs, Signals, Told};
 use crate::runtime::RuntimeArgs;
@@ -128,15 +129,25 @@ async fn serve(
         ..Settings::default()
     };
     let (name, revision) = (fleet.name.clone(), fleet.revision);
-    let router = Router::start(fleet, settings, listeners)?;
+    let before = Before::look(&fleet, &settings).await.context("--state names no folder that can be had")?;
+    let router = Router::start(fleet, settings, listeners, before)?;
     tracing::info!(fleet = %name, %revision, listen = %router.data_address(), workers = n_workers, "router serves");
     if let Err(error) = succession.serving().await {
         router.shutdown().await;
         return Err(error);
     }
+    let mut told = succession.next(&mut signals).await;
     loop {
-        match succession.next(&mut signals).await {
-            Told::Reload => reload(&router, &args.fleet),
+        match told {
+            // Nothing waits for a large table: what is told meanwhile ends the making of it.
+            Told::Reload => {
+                let mut next = pin!(succession.next(&mut signals));
+                told = tokio::select! {
+                    biased;
+                    next = &mut next => next,
+                    () = reload(&router, &args.fleet) => next.await,
+                };
+            }
             Told::Leave => {
                 tracing::info!("router drains");
                 router.shutdown().await;
@@ -152,12 +163,13 @@ async fn serve(
 }
 
 /// A file that cannot be used is shown to whoever asks the router.
-fn reload(router: &Router, path: &Path) {
-    process::reload(path, Fleet::load(path), |fleet| match fleet {
-        Ok(fleet) => router.reload(fleet).map_err(|error| error.to_string()),
+async fn reload(router: &Router, path: &Path) {
+    let take = async |fleet: Result<Fleet, String>| match fleet {
+        Ok(fleet) => router.reload(fleet).await.map_err(|error| error.to_string()),
         Err(error) => {
             router.reload_failed(error.clone());
             Err(error)
         }
-    });
+    };
+    process::reload(path, Fleet::load(path), take).await;
 }

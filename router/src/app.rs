@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
+use std::panic;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -19,18 +20,22 @@ use cofferdam_telemetry::prometheus_client::registry::Registry;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
+use crate::accepted::{Ledger, Offered, Telling};
 use crate::admin::{self, Admin};
+use crate::before::Before;
 use crate::cells::{Directory, RestraintCollector, probe_for_ever};
 use crate::data_path::{self, DataPath};
 use crate::limits_metrics::LimitsMetrics;
 use crate::overrides::placement::Changes;
 use crate::overrides::{Overrides, OverridesCollector};
+use crate::releasing::{ReleaseCollector, Releasing};
 use crate::reloads::{Outcome, Reloads};
 use crate::settings::Settings;
 use crate::shared_limits::{self, RouterLimits, SharingError};
 use crate::sharing_metrics::SharingCollector;
 use crate::snapshot::{Forced, ReloadError, Snapshot};
 use crate::state_dir::StateDir;
+use crate::taking::{self, Taking};
 use crate::top::Top;
 
 /// Sockets that the caller has bound, all non-blocking.
@@ -63,6 +68,9 @@ pub enum StartError {
 pub struct Router {
     snapshots: Arc<ArcSwap<Snapshot>>,
     overrides: Arc<Overrides>,
+    ledger: Arc<Ledger>,
+    /// Held by whoever replaces the fleet.
+    replacing: tokio::sync::Mutex<()>,
     shared: Option<Arc<RedisStore>>,
     directory: Directory,
     metrics: data_path::Metrics,
@@ -83,16 +91,28 @@ impl Router {
     ///
     /// # Errors
     ///
-    /// Where the fleet makes no snapshot, or a thread cannot be had. Nothing runs then.
-    pub fn start(fleet: Fleet, settings: Settings, listeners: Listeners) -> Result<Self, StartError> {
+    /// Where the fleet makes no snapshot, or may not follow what was accepted `before`, or a thread cannot be had. Nothing
+    /// runs then.
+    pub fn start(
+        fleet: Fleet,
+        settings: Settings,
+        listeners: Listeners,
+        before: Before,
+    ) -> Result<Self, StartError> {
         let directory = Directory::default();
         let state = settings.state.as_deref().map(StateDir::open).transpose()?;
-        let RouterLimits { limits, shared, books } = RouterLimits::start(&fleet, settings.store.as_ref())?;
-        let snapshot = Snapshot::build(fleet, &directory)?;
-        tracing::info!(revision = %snapshot.fleet.revision, "first fleet file: there is none to compare it with");
+        let RouterLimits { limits, shared, books, accepted: book, release } =
+            RouterLimits::start(&fleet, settings.store.as_ref())?;
+        let taking = taking::first(fleet, &directory, before, shared.is_some())?;
+        let Taking { mut snapshot, accepted, forced } = taking;
+        tell_of_force(forced.as_ref());
+        snapshot.forced = forced;
         directory.install(&snapshot.cells);
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
+        let ledger = Arc::new(Ledger::new(state.clone(), book));
+        ledger.keep_first(accepted);
         let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), books, state));
+        let releasing = Arc::new(Releasing::new(Arc::clone(&snapshots), Arc::clone(&ledger), release));
         let mut registry = Registry::default();
         let metrics = data_path::Metrics::register(&mut registry);
         let reloads = Reloads::register(&mut registry);
@@ -104,6 +124,7 @@ impl Router {
         registry.register_collector(Box::new(OverridesCollector::new(Arc::clone(&overrides.limits))));
         registry.register_collector(Box::new(OverridesCollector::new(Arc::clone(&overrides.placement))));
         let changes = Changes::register(&mut registry);
+        registry.register_collector(Box::new(ReleaseCollector(Arc::clone(&releasing))));
         if let Some(store) = &shared {
             registry.register_collector(Box::new(SharingCollector::new(Arc::clone(store))));
         }
@@ -129,10 +150,13 @@ impl Router {
         let (mut control, mut aside) = (JoinSet::new(), Aside::default());
         control.spawn(probe_for_ever(directory.clone(), settings.probe_every));
         overrides.follow(&mut control);
+        control.spawn(Arc::clone(&releasing).follow());
+        control.spawn(Arc::clone(&ledger).follow());
         let admin = Admin {
             snapshots: Arc::clone(&snapshots),
             overrides: Arc::clone(&overrides),
             changes,
+            releasing,
             limits,
             shared: shared.clone(),
             top,
@@ -148,6 +172,8 @@ impl Router {
         Ok(Self {
             snapshots,
             overrides,
+            ledger,
+            replacing: tokio::sync::Mutex::default(),
             shared,
             directory,
             metrics,
@@ -167,9 +193,9 @@ impl Router {
         self.data_address
     }
 
-    /// Replaces the fleet, or keeps the old one and says why.
-    pub fn reload(&self, fleet: Fleet) -> Result<(), ReloadError> {
-        let done = self.replace(fleet);
+    /// Replaces the fleet, or keeps the old one and says why. Where this is given up half way, the old one goes on.
+    pub async fn reload(&self, fleet: Fleet) -> Result<(), ReloadError> {
+        let done = self.replace(fleet).await;
         self.reloads.count(done.as_ref().map_or_else(Outcome::from, |outcome| *outcome));
         *self.last_reload_error.lock() = done.as_ref().err().map(ToString::to_string);
         done.map(drop)
@@ -181,14 +207,26 @@ impl Router {
         *self.last_reload_error.lock() = Some(why.into());
     }
 
-    fn replace(&self, fleet: Fleet) -> Result<Outcome, ReloadError> {
-        let mut snapshot = Snapshot::build(fleet, &self.directory)?;
-        let running = self.snapshots.load();
-        let forced = snapshot.may_follow(&running)?;
+    async fn replace(&self, fleet: Fleet) -> Result<Outcome, ReloadError> {
+        let _alone = self.replacing.lock().await;
+        let (running, directory) = (self.snapshots.load_full(), self.directory.clone());
+        let can_release = self.shared.is_some();
+        // A large table takes seconds, which neither probes nor whoever else is on this thread waits for.
+        let built =
+            tokio::task::spawn_blocking(move || taking::next(fleet, &directory, &running, can_release));
+        let taking = built.await.unwrap_or_else(|panicked| panic::resume_unwind(panicked.into_panic()))?;
+        let offered = self.ledger.offer(&taking.accepted).await;
+        let telling = if matches!(offered, Offered::Unknown) { Telling::Offer } else { Telling::Done };
+        let Taking { snapshot, accepted, forced } = taking.agree(offered)?;
         let outcome = if forced.is_some() { Outcome::Forced } else { Outcome::Taken };
-        if let Some(Forced { reason, refused }) = &forced {
-            tracing::warn!(%reason, %refused, "a change that is refused is forced by the fleet file");
-        }
+        self.install(snapshot, forced);
+        self.ledger.keep(accepted, telling).await;
+        Ok(outcome)
+    }
+
+    fn install(&self, mut snapshot: Snapshot, forced: Option<Forced>) {
+        tell_of_force(forced.as_ref());
+        let running = self.snapshots.load();
         if snapshot.fleet.limits.max_tenants != running.fleet.limits.max_tenants {
             tracing::warn!(
                 "limits.max_tenants is taken at the next start: the table of tenants keeps its size"
@@ -203,7 +241,6 @@ impl Router {
         self.directory.install(&snapshot.cells);
         self.snapshots.store(Arc::new(snapshot));
         self.overrides.refit();
-        Ok(outcome)
     }
 
     /// Leaves in good order: readiness turns; after the grace nothing new is accepted; at the deadline the rest is cut.
@@ -240,6 +277,12 @@ impl Router {
 async fn worker(listeners: Vec<TcpListener>, path: Arc<DataPath>, limits: ServeLimits, drain: Watch) {
     if let Err(error) = serve_each(listeners, limits, path, drain).await {
         tracing::error!(%error, "a worker could not serve");
+    }
+}
+
+fn tell_of_force(forced: Option<&Forced>) {
+    if let Some(Forced { reason, refused }) = forced {
+        tracing::warn!(%reason, %refused, "a change that is refused is forced by the fleet file");
     }
 }
 

@@ -26,16 +26,18 @@ pub struct Judged {
 pub struct Refusals(pub Vec<Refusal>);
 
 impl Judged {
-    /// Compares a fleet and its placement with those before.
-    pub fn new(old: (&Fleet, &Placement), new: (&Fleet, &Placement)) -> Self {
-        let comparison = Comparison::new(old.1, new.1);
-        let (before, rules) = (&old.0.placement, &new.0.placement);
-        let most = rules.max_inclusion.map(|share| share.of(comparison.slots));
+    /// Compares a fleet and its placement with the placement before, and with what that one was forced by.
+    pub fn new(old: &Placement, forced_before: Option<&str>, fleet: &Fleet, new: &Placement) -> Self {
+        let comparison = Comparison::new(old, new);
+        let most = fleet.placement.max_inclusion.map(|share| share.of(comparison.slots));
         let refused = Refusals(judge(&comparison, most));
-        // The same words were there before: they were meant for that change.
-        let force = rules.force.clone().filter(|_| rules.force != before.force);
-        Self { comparison, refused, force }
+        Self { comparison, refused, force: force(fleet, forced_before) }
     }
+}
+
+/// Why `fleet` forces its change, if it does. Where the same words were there before, they were meant for that change.
+pub(crate) fn force(fleet: &Fleet, forced_before: Option<&str>) -> Option<Box<str>> {
+    fleet.placement.force.clone().filter(|force| Some(&**force) != forced_before)
 }
 
 impl fmt::Display for Refusals {

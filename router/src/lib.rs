@@ -4,8 +4,10 @@
 //! The journey of a request is in `data_path`; what is known about cells in `cells`; what operators ask in `admin`; what they have
 //! changed for single tenants in `overrides`.
 
+mod accepted;
 mod admin;
 mod app;
+mod before;
 mod blast;
 mod cells;
 mod data_path;
@@ -14,17 +16,21 @@ mod gate;
 mod limits;
 mod limits_metrics;
 mod overrides;
+mod releasing;
 mod reloads;
 mod settings;
 mod shared_limits;
 mod sharing_metrics;
 mod snapshot;
 mod state_dir;
+mod taking;
 mod top;
+mod waves;
 
 pub use cofferdam_limits::redis::link::{Endpoint, EndpointError};
 
 pub use app::{Listeners, Router, StartError};
+pub use before::Before;
 pub use blast::{Blast, BlastOf, Group, Known, Load, Neighbour};
 pub use gate::{Judged, Refusals};
 pub use settings::Settings;

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use cofferdam_fleet::{Fleet, LimitMode};
 use cofferdam_limits::redis::link::{DEFAULT_TIMEOUT, Endpoint, Link};
-use cofferdam_limits::redis::{self, Mode, OverrideBook, RedisStore, Script, Session, SessionError, Sharing};
+use cofferdam_limits::redis::{
+    self, AcceptedBook, Mode, OverrideBook, RedisStore, ReleaseBook, Script, Session, SessionError, Sharing,
+};
 use cofferdam_limits::{Clock, Embedded, Limits};
 
 use crate::overrides::limits::Override;
@@ -39,6 +41,10 @@ pub(crate) struct RouterLimits {
     pub(crate) shared: Option<Arc<RedisStore>>,
     /// Where it keeps what operators have changed.
     pub(crate) books: Option<Books>,
+    /// Where it keeps the accepted file.
+    pub(crate) accepted: Option<AcceptedBook>,
+    /// Where it counts how far a release is.
+    pub(crate) release: Option<ReleaseBook>,
 }
 
 impl RouterLimits {
@@ -47,7 +53,7 @@ impl RouterLimits {
         let max_tenants = fleet.limits.max_tenants as usize;
         let Some(SharedStore { endpoint, budget }) = store else {
             let limits = Limits::embedded(Embedded::with_tenants(Clock::monotonic(), max_tenants));
-            return Ok(Self { limits, shared: None, books: None });
+            return Ok(Self { limits, shared: None, books: None, accepted: None, release: None });
         };
         let (mode, routers) = terms(fleet);
         let name = redis::Fleet::parse(fleet.name.as_str())?;
@@ -58,8 +64,16 @@ impl RouterLimits {
         let link = Link::open_with_timeout(endpoint.clone(), Script::sync(), DEFAULT_TIMEOUT.max(*budget));
         let book = |kind| OverrideBook::new(link.clone(), &name, kind);
         let books = Some(Books { limits: book(Override::KIND), placement: book(Record::KIND) });
+        let accepted = Some(AcceptedBook::new(link.clone(), &name));
+        let release = Some(ReleaseBook::new(link.clone(), &name));
         let store = Arc::new(RedisStore::start(sharing, link, session, Clock::suspending()));
-        Ok(Self { limits: Limits::new(store.clone(), *budget), shared: Some(store), books })
+        Ok(Self {
+            limits: Limits::new(store.clone(), *budget),
+            shared: Some(store),
+            books,
+            accepted,
+            release,
+        })
     }
 }
 

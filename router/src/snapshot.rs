@@ -5,22 +5,27 @@
 use std::sync::Arc;
 
 use cofferdam_fleet::{Class, Fleet, Pin, SuccessionError};
-use cofferdam_model::{Digest, Revision, Saturation, headers};
-use cofferdam_placement::{CellSpec, Placement, PlacementError, Slots, Spec};
+use cofferdam_model::{Digest, FleetName, Revision, Saturation, TenantId, headers};
+use cofferdam_placement::gate::Refusal;
+use cofferdam_placement::{CellSpec, Placed, Placement, PlacementError, Reason, Slots, Spec};
 use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::via::Via;
 use http::header::InvalidHeaderValue;
 
+use crate::accepted::Accepted;
 use crate::cells::{Cell, Directory, Losses, RetryBudget, shed_bounds};
 use crate::drains::Drains;
-use crate::gate::{Judged, Refusals};
+use crate::gate::{self, Judged, Refusals};
 use crate::limits::{LimitsError, PlanLimits, RouteLimits};
+use crate::waves::Wave;
 
 /// One fleet file, ready for requests.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) fleet: Fleet,
     pub(crate) placement: Placement,
+    /// Where changed slots are released in waves: which still wait.
+    pub(crate) wave: Option<Arc<Wave>>,
     /// Where cells drain: who still belongs to them.
     pub(crate) drains: Option<Drains>,
     /// By `PlanIndex`.
@@ -72,6 +77,48 @@ pub enum ReloadError {
     /// The publish gate refuses the change.
     #[error("the change is refused: {0}; `placement.force` with a reason takes it all the same")]
     Gate(Refusals),
+    /// What was accepted before is another fleet's.
+    #[error("fleet {new} is not {accepted}, of which this router keeps what was accepted last")]
+    OtherFleetAccepted {
+        /// The file's.
+        new: FleetName,
+        /// What is kept.
+        accepted: String,
+    },
+    /// A higher revision was accepted, here before or by another router.
+    #[error("revision {new} is below {accepted}, which was accepted already")]
+    NewerAccepted {
+        /// The file's.
+        new: Revision,
+        /// The highest that was accepted.
+        accepted: u64,
+    },
+    /// Another router has accepted the revision with another placement.
+    #[error(
+        "revision {revision} was accepted with digest {accepted} by another router, and this file has {new}: raise the revision"
+    )]
+    AcceptedOtherwise {
+        /// Both files'.
+        revision: Revision,
+        /// The new table's digest.
+        new: Digest,
+        /// The accepted table's.
+        accepted: String,
+    },
+    /// Slots still wait for their turn.
+    #[error(
+        "the change before is still being released ({n_loose} of {n_slots} slots so far): wait for it, go back to the file before, \
+         or force this one, which takes all at once"
+    )]
+    Releasing {
+        /// How many have had their turn.
+        n_loose: u32,
+        /// How many change.
+        n_slots: u32,
+    },
+    /// Nobody counts how far a release is.
+    #[error("placement.movement_budget needs a store that all routers share, or limits.routers: 1")]
+    BudgetNeedsStore,
     /// No table can be made.
     #[error(transparent)]
     Placement(#[from] PlacementError),
@@ -106,6 +153,7 @@ impl Snapshot {
         Ok(Self {
             fleet,
             placement,
+            wave: None,
             drains,
             plans,
             routes,
@@ -121,22 +169,70 @@ impl Snapshot {
 
     /// Whether this snapshot may follow `running`, and whether only because its file says so.
     pub(crate) fn may_follow(&self, running: &Self) -> Result<Option<Forced>, ReloadError> {
-        let (new, old) = (&self.fleet, &running.fleet);
-        new.may_follow(old)?;
-        let (digest, runs) = (self.placement.digest(), running.placement.digest());
-        if new.revision == old.revision && digest != runs {
-            return Err(ReloadError::SameRevision { revision: new.revision, new: digest, running: runs });
-        }
-        self.pass_gate(running)
+        self.fleet.may_follow(&running.fleet)?;
+        self.follows_table(
+            running.fleet.revision,
+            running.placement.digest(),
+            Some(&running.placement),
+            running.fleet.placement.force.as_deref(),
+        )
     }
 
-    /// Whether the publish gate lets this snapshot follow `running`.
-    fn pass_gate(&self, running: &Self) -> Result<Option<Forced>, ReloadError> {
-        let judged = Judged::new((&running.fleet, &running.placement), (&self.fleet, &self.placement));
-        match (judged.refused, judged.force) {
-            (refused, _) if refused.0.is_empty() => Ok(None),
-            (refused, Some(reason)) => Ok(Some(Forced { reason, refused })),
-            (refused, None) => Err(ReloadError::Gate(refused)),
+    /// The same for what was accepted before this process began; `old` is its placement, where the map has the same seed.
+    pub(crate) fn may_follow_accepted(
+        &self,
+        before: &Accepted,
+        old: Option<&Placement>,
+    ) -> Result<Option<Forced>, ReloadError> {
+        let revision = Revision(before.revision);
+        if before.fleet != self.fleet.name.as_str() {
+            let (new, accepted) = (self.fleet.name.clone(), before.fleet.clone());
+            return Err(ReloadError::OtherFleetAccepted { new, accepted });
+        }
+        if self.fleet.revision < revision {
+            return Err(ReloadError::NewerAccepted { new: self.fleet.revision, accepted: before.revision });
+        }
+        let digest = Digest(u64::from_str_radix(&before.placement.digest, 16).unwrap_or_default());
+        self.follows_table(revision, digest, old, before.force.as_deref())
+    }
+
+    /// Whether the table may follow another one, at whose revision it had a digest.
+    fn follows_table(
+        &self,
+        revision: Revision,
+        running: Digest,
+        old: Option<&Placement>,
+        forced_before: Option<&str>,
+    ) -> Result<Option<Forced>, ReloadError> {
+        let new = self.placement.digest();
+        if self.fleet.revision == revision && new != running {
+            return Err(ReloadError::SameRevision { revision, new, running });
+        }
+        let (refused, force) = match old {
+            _ if new == running => return Ok(None),
+            Some(old) => {
+                let judged = Judged::new(old, forced_before, &self.fleet, &self.placement);
+                (judged.refused, judged.force)
+            }
+            None => (Refusals(vec![Refusal::Seed]), gate::force(&self.fleet, forced_before)),
+        };
+        match force {
+            _ if refused.0.is_empty() => Ok(None),
+            Some(reason) => Ok(Some(Forced { reason, refused })),
+            None => Err(ReloadError::Gate(refused)),
+        }
+    }
+
+    /// Which cells the tenant has: those of its slot before, while that waits for its turn.
+    #[inline]
+    pub(crate) fn place(&self, tenant: &TenantId) -> Placed<'_> {
+        let placed = self.placement.place(tenant);
+        match &self.wave {
+            Some(wave) if placed.reason == Reason::Slot => {
+                let shard = wave.before(placed.slot, placed.shard.cells().len()).unwrap_or(placed.shard);
+                Placed { shard, ..placed }
+            }
+            _ => placed,
         }
     }
 }

@@ -194,7 +194,7 @@ async fn a_tenant_that_is_kept_home_and_a_file_that_was_not_taken_are_told() {
     let router = TestRouter::start(&text);
     router.ask(get("/", "acme")).await;
     router.ask(get("/", "acme")).await;
-    assert!(router.reload(&text.replace("fleet: test", "fleet: other")).is_err());
+    assert!(router.reload(&text.replace("fleet: test", "fleet: other")).await.is_err());
     let found = findings(&router, "acme").await;
     assert!(
         found.iter().any(|finding| finding.contains("it is kept to its home cell for a minute")),

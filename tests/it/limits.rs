@@ -222,12 +222,12 @@ async fn a_plan_that_changes_takes_effect_at_once() {
     let _held = hang(&router, "acme").await;
     router.in_flight(1).await;
     refused(&router.ask(get("/", "acme")).await, 429, "tenant_rate");
-    router.reload(&text("pro")).unwrap();
+    router.reload(&text("pro")).await.unwrap();
     // The raised bucket gives nothing at once, and fills a thousand times a second.
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(router.ask(get("/", "acme")).await.status(), 200);
     assert_eq!(router.admin("/tenants/acme").await["plan"], "pro");
-    router.reload(&text("free")).unwrap();
+    router.reload(&text("free")).await.unwrap();
     assert_eq!(router.ask(get("/", "acme")).await.status(), 429);
 }
 

@@ -44,10 +44,10 @@ async fn a_burst_that_is_lowered_clamps_at_once_and_one_that_is_raised_gives_not
     let plan = |burst: u32| format!("sustained: 1/h, burst: {burst}, max_in_flight: 9");
     let router = TestRouter::start(&text(&cell, &plan(10), ""));
     assert_eq!(statuses(&router, "/").await, [200, 200]);
-    router.reload(&text(&cell, &plan(3), "")).unwrap();
+    router.reload(&text(&cell, &plan(3), "")).await.unwrap();
     let lowered = router.ask(get("/", "acme")).await;
     assert_eq!((lowered.number("ratelimit-limit"), lowered.number("ratelimit-remaining")), (3, 2));
-    router.reload(&text(&cell, &plan(20), "")).unwrap();
+    router.reload(&text(&cell, &plan(20), "")).await.unwrap();
     let raised = router.ask(get("/", "acme")).await;
     assert_eq!((raised.number("ratelimit-limit"), raised.number("ratelimit-remaining")), (20, 1));
     assert_eq!(router.ask(get("/", "globex")).await.number("ratelimit-remaining"), 19, "the idle have it");
@@ -60,9 +60,9 @@ async fn what_is_in_flight_drains_to_a_lowered_limit_and_a_raised_one_is_there_a
     let router = TestRouter::start(&text(&cell, &plan(2), ""));
     let mut held = vec![hang(&router, 1).await, hang(&router, 2).await];
     assert_eq!(statuses(&router, "/").await, [429]);
-    router.reload(&text(&cell, &plan(3), "")).unwrap();
+    router.reload(&text(&cell, &plan(3), "")).await.unwrap();
     assert_eq!(statuses(&router, "/").await, [200]);
-    router.reload(&text(&cell, &plan(1), "")).unwrap();
+    router.reload(&text(&cell, &plan(1), "")).await.unwrap();
     assert_eq!(statuses(&router, "/").await, [429]);
     held.pop();
     router.in_flight(1).await;
@@ -79,9 +79,9 @@ async fn a_quota_that_changes_counts_what_was_spent() {
         |quota: u32| format!("sustained: 1k/s, burst: 1000, max_in_flight: 9, quota: {{ 1d: {quota} }}");
     let router = TestRouter::start(&text(&cell, &plan(3), ""));
     assert_eq!(statuses(&router, "/").await, [200, 200, 200, 429]);
-    router.reload(&text(&cell, &plan(5), "")).unwrap();
+    router.reload(&text(&cell, &plan(5), "")).await.unwrap();
     assert_eq!(statuses(&router, "/").await, [200, 200, 429]);
-    router.reload(&text(&cell, &plan(4), "")).unwrap();
+    router.reload(&text(&cell, &plan(4), "")).await.unwrap();
     assert_eq!(statuses(&router, "/").await, [429]);
 }
 
@@ -92,14 +92,14 @@ async fn a_routes_limit_comes_changes_and_goes() {
     let limit = |burst: u32| format!(", limit: {{ sustained: 1/h, burst: {burst} }}");
     let router = TestRouter::start(&text(&cell, plan, ""));
     assert_eq!(statuses(&router, "/x").await, [200, 200, 200]);
-    router.reload(&text(&cell, plan, &limit(2))).unwrap();
+    router.reload(&text(&cell, plan, &limit(2))).await.unwrap();
     assert_eq!(statuses(&router, "/x").await, [200, 200, 429]);
-    router.reload(&text(&cell, plan, &limit(5))).unwrap();
+    router.reload(&text(&cell, plan, &limit(5))).await.unwrap();
     assert_eq!(statuses(&router, "/x").await, [429], "the raised bucket gives nothing at once");
-    router.reload(&text(&cell, plan, "")).unwrap();
+    router.reload(&text(&cell, plan, "")).await.unwrap();
     assert_eq!(statuses(&router, "/x").await, [200, 200]);
     // Another word of the route does not make it another one.
-    router.reload(&text(&cell, plan, &format!("{}, timeout: 3s", limit(5)))).unwrap();
+    router.reload(&text(&cell, plan, &format!("{}, timeout: 3s", limit(5)))).await.unwrap();
     assert_eq!(statuses(&router, "/x").await, [429]);
 }
 
@@ -109,13 +109,13 @@ async fn a_shape_and_a_shadow_come_and_go() {
     let plan = "sustained: 1/h, burst: 3, max_in_flight: 9";
     let router = TestRouter::start(&text(&cell, plan, ", shape: { rate: 1/min, queue: 0 }"));
     assert_eq!(statuses(&router, "/x").await, [200, 503]);
-    router.reload(&text(&cell, plan, ", shape: { rate: 1k/s, queue: 5, max_wait: 1s }")).unwrap();
+    router.reload(&text(&cell, plan, ", shape: { rate: 1k/s, queue: 5, max_wait: 1s }")).await.unwrap();
     tokio::time::sleep(Duration::from_millis(5)).await;
     assert_eq!(statuses(&router, "/x").await, [503], "the turn that was given is a minute away");
-    router.reload(&text(&cell, plan, "")).unwrap();
+    router.reload(&text(&cell, plan, "")).await.unwrap();
     assert_eq!(statuses(&router, "/x").await, [200, 200, 429]);
-    router.reload(&text(&cell, &format!("{plan}, shadow: true"), "")).unwrap();
+    router.reload(&text(&cell, &format!("{plan}, shadow: true"), "")).await.unwrap();
     assert_eq!(statuses(&router, "/x").await, [200, 200]);
-    router.reload(&text(&cell, plan, "")).unwrap();
+    router.reload(&text(&cell, plan, "")).await.unwrap();
     assert_eq!(statuses(&router, "/x").await, [429]);
 }

@@ -151,7 +151,10 @@ async fn an_override_ends_by_itself() {
 async fn a_reload_keeps_overrides_and_fits_them_to_the_new_plan() {
     let (cell, router) = start(None).await;
     json_of(&admin(&router, "PUT", "acme", r#"{"burst": 2, "for": "1h"}"#).await);
-    router.reload(&alone(cell.address, &REST.replace("max_in_flight: 10", "max_in_flight: 4"))).unwrap();
+    router
+        .reload(&alone(cell.address, &REST.replace("max_in_flight: 10", "max_in_flight: 4")))
+        .await
+        .unwrap();
     let answer = router.ask(get("/", "acme")).await;
     assert_eq!(
         answer.field("ratelimit-policy"),

@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod accepted;
 mod advise;
 mod alerts;
 mod blast;
@@ -41,6 +42,7 @@ mod plan;
 mod processes;
 mod regression;
 mod relayed;
+mod release;
 mod reload;
 mod restart;
 mod restraint;

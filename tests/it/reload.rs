@@ -22,7 +22,7 @@ async fn a_higher_revision_moves_tenants_and_a_request_in_flight_ends_where_it_i
     let mut client = raw::Client::connect(router.data).await;
     client.send(get("/", "acme")).await;
     router.in_flight(1).await;
-    router.reload(&revision(2, &[new.address, slow.address], PINS)).unwrap();
+    router.reload(&revision(2, &[new.address, slow.address], PINS)).await.unwrap();
     assert_eq!(router.ask(get("/", "acme")).await.text(), "new");
     assert_eq!(client.answer().await.text(), "old");
     assert_eq!(client.ask(get("/", "acme")).await.text(), "new");
@@ -42,7 +42,7 @@ async fn what_may_not_follow_changes_nothing_and_says_why() {
         (revision(5, &[a.address, b.address], other_pins), "raise the revision"),
         (other_fleet, "fleet other is not test, which runs"),
     ] {
-        let error = router.reload(&text).unwrap_err();
+        let error = router.reload(&text).await.unwrap_err();
         assert!(error.contains(why), "{error}");
         let fleet = router.admin("/fleet").await;
         assert_eq!(
@@ -51,7 +51,7 @@ async fn what_may_not_follow_changes_nothing_and_says_why() {
         );
         assert_eq!(router.ask(get("/", "acme")).await.text(), "a");
     }
-    router.reload(&revision(6, &[a.address, b.address], other_pins)).unwrap();
+    router.reload(&revision(6, &[a.address, b.address], other_pins)).await.unwrap();
     assert_eq!(router.admin("/fleet").await["last_reload_error"], serde_json::Value::Null);
     assert_eq!(router.ask(get("/", "acme")).await.text(), "b");
 }
@@ -70,7 +70,7 @@ async fn a_change_that_the_gate_refuses_is_not_taken_until_its_file_gives_a_new_
         let label = format!("outcome=\"{outcome}\"");
         router.metrics().await.sum("cofferdam_router_reloads_total", &[&label])
     };
-    let error = router.reload(&revision(2, &nowhere(8), &placement(1, ""))).unwrap_err();
+    let error = router.reload(&revision(2, &nowhere(8), &placement(1, ""))).await.unwrap_err();
     assert!(error.starts_with("the change is refused: the map's seed changes"), "{error}");
     let fleet = router.admin("/fleet").await;
     assert_eq!(fleet["last_reload_error"], error);
@@ -78,7 +78,7 @@ async fn a_change_that_the_gate_refuses_is_not_taken_until_its_file_gives_a_new_
     assert_eq!((reloads("gate").await, reloads("taken").await, reloads("forced").await), (1.0, 0.0, 0.0));
 
     let forced = placement(1, ", force: everybody was told");
-    router.reload(&revision(3, &nowhere(8), &forced)).unwrap();
+    router.reload(&revision(3, &nowhere(8), &forced)).await.unwrap();
     let fleet = router.admin("/fleet").await;
     assert_eq!((&fleet["revision"], &fleet["last_reload_error"]), (&3.into(), &Value::Null));
     assert_eq!(fleet["forced"]["reason"], "everybody was told");
@@ -87,8 +87,8 @@ async fn a_change_that_the_gate_refuses_is_not_taken_until_its_file_gives_a_new_
 
     // Those words were for revision 3: they neither force the next change nor stand in the way of a small one.
     let again = placement(2, ", force: everybody was told");
-    assert!(router.reload(&revision(4, &nowhere(8), &again)).is_err());
-    router.reload(&revision(4, &nowhere(9), &forced)).unwrap();
+    assert!(router.reload(&revision(4, &nowhere(8), &again)).await.is_err());
+    router.reload(&revision(4, &nowhere(9), &forced)).await.unwrap();
     assert_eq!(router.admin("/fleet").await["forced"], Value::Null);
     assert_eq!((reloads("gate").await, reloads("forced").await, reloads("taken").await), (2.0, 1.0, 1.0));
 }
@@ -97,8 +97,11 @@ async fn a_change_that_the_gate_refuses_is_not_taken_until_its_file_gives_a_new_
 async fn a_forced_revision_stays_so_while_its_limits_change() {
     let router = TestRouter::start(&revision(1, &nowhere(4), ""));
     let forced = "placement: { seed: 1, force: told }\n";
-    router.reload(&revision(2, &nowhere(4), forced)).unwrap();
-    router.reload(&revision(2, &nowhere(4), &format!("{forced}cell: {{ max_in_flight: 9 }}\n"))).unwrap();
+    router.reload(&revision(2, &nowhere(4), forced)).await.unwrap();
+    router
+        .reload(&revision(2, &nowhere(4), &format!("{forced}cell: {{ max_in_flight: 9 }}\n")))
+        .await
+        .unwrap();
     assert_eq!(router.admin("/fleet").await["forced"]["reason"], "told");
 }
 
@@ -110,7 +113,7 @@ async fn the_same_revision_may_change_what_is_no_placement() {
         alone(cell.address, &format!("{plan}tenant: {{ unknown: p }}\n"))
     };
     let router = TestRouter::start(&text(3));
-    router.reload(&text(4)).unwrap();
+    router.reload(&text(4)).await.unwrap();
     let answer = router.ask(get("/", "acme")).await;
     assert!(answer.field("ratelimit-policy").unwrap().contains("\"conc\";q=4"));
 }
@@ -145,7 +148,7 @@ async fn fifty_reloads_under_load_fail_no_request() {
         });
     }
     for n in 2..=51 {
-        router.reload(&text(n)).unwrap();
+        router.reload(&text(n)).await.unwrap();
         let enough = served.load(Ordering::SeqCst) + 4;
         eventually("requests between two reloads", async || {
             (served.load(Ordering::SeqCst) >= enough).then_some(())

@@ -96,10 +96,10 @@ async fn how_many_routers_there_are_follows_a_reload() {
     let cell = cell().await;
     let router = router(&cell, &plan(30, ""), "redis://127.0.0.1:1", Duration::from_millis(5));
     let changed = plan(30, "").replace("routers: 2", "routers: 3");
-    router.reload(&alone(cell.address, &changed)).unwrap();
+    router.reload(&alone(cell.address, &changed)).await.unwrap();
     assert_eq!(router.metrics().await.sum("cofferdam_store_sessions", &[]), 3.0);
     assert_eq!(served(&router, 40).await, 10, "a third of the limit");
-    router.reload(&alone(cell.address, &changed.replace("limits: { routers: 3 }", ""))).unwrap();
+    router.reload(&alone(cell.address, &changed.replace("limits: { routers: 3 }", ""))).await.unwrap();
     assert_eq!(router.metrics().await.sum("cofferdam_store_sessions", &[]), 1.0);
 }
 
@@ -119,11 +119,11 @@ async fn whether_each_request_asks_follows_a_reload() {
         router.metrics().await.sum("cofferdam_store_asked_total", &[]) - before
     };
     assert_eq!(asked().await, 0.0);
-    router.reload(&text("lease")).unwrap();
+    router.reload(&text("lease")).await.unwrap();
     let spends = async || (asked().await == 0.0).then_some(());
     eventually("what is on loan to be spent from memory", spends).await;
-    router.reload(&text("exact")).unwrap();
+    router.reload(&text("exact")).await.unwrap();
     assert_eq!(asked().await, 20.0);
-    router.reload(&text("lease")).unwrap();
+    router.reload(&text("lease")).await.unwrap();
     eventually("the same again", spends).await;
 }

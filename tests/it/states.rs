@@ -44,7 +44,7 @@ async fn a_draining_cell_keeps_what_is_marked_with_it_and_gets_nothing_else() {
     let served = async |request: String| router.ask(request).await.text();
     assert_eq!(served(get("/", &tenant)).await, "cell-a");
 
-    router.reload(&fleet(2, &cells, &[DRAINS], COOKIE)).unwrap();
+    router.reload(&fleet(2, &cells, &[DRAINS], COOKIE)).await.unwrap();
     let view = router.admin(&format!("/tenants/{tenant}")).await;
     let home = view["shard"][0].as_str().unwrap().to_owned();
     assert!(!view["shard"].as_array().unwrap().contains(&json!("cell-a")), "{view}");
@@ -59,7 +59,7 @@ async fn a_draining_cell_keeps_what_is_marked_with_it_and_gets_nothing_else() {
 
     // Its time is no part of the table: it changes at the same revision.
     let over = "draining, until: 2020-01-01T00:00:00Z";
-    router.reload(&fleet(2, &cells, &[over], COOKIE)).unwrap();
+    router.reload(&fleet(2, &cells, &[over], COOKIE)).await.unwrap();
     assert_eq!(served(marked("cell-a")).await, home);
 }
 
@@ -75,7 +75,7 @@ async fn a_mark_leads_to_no_cell_that_the_tenant_did_not_have() {
             without.push((tenant, shard[0].as_str().unwrap().to_owned()));
         }
     }
-    router.reload(&fleet(2, &cells, &[DRAINS], COOKIE)).unwrap();
+    router.reload(&fleet(2, &cells, &[DRAINS], COOKIE)).await.unwrap();
     let mut client = raw::Client::connect(router.data).await;
     assert!(!without.is_empty());
     for (tenant, home) in without {
@@ -91,7 +91,7 @@ async fn what_is_marked_goes_to_the_rest_of_the_old_shard_once_the_draining_cell
     let router = TestRouter::start(&fleet(1, &cells, &[], COOKIE));
     let tenant = at_home_on_first(&router).await;
     let second = router.admin(&format!("/tenants/{tenant}")).await["shard"][1].clone();
-    router.reload(&fleet(2, &cells, &[DRAINS], COOKIE)).unwrap();
+    router.reload(&fleet(2, &cells, &[DRAINS], COOKIE)).await.unwrap();
     cells.remove(0).stop().await;
     let marked = with_fields("GET", "/", &tenant, "cookie: cell=cell-a\r\n");
     for _ in 0..3 {

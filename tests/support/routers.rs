@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cofferdam_fleet::Fleet;
 use cofferdam_proxy::listen;
-use cofferdam_router::{Listeners, Router, Settings};
+use cofferdam_router::{Before, Listeners, Router, Settings};
 use serde_json::Value;
 
 use super::metrics::{Scrape, scrape};
@@ -33,17 +33,28 @@ impl TestRouter {
     }
 
     pub(crate) fn with(text: &str, settings: Settings, n_workers: usize) -> Self {
+        Self::after(text, settings, n_workers, Before::default()).unwrap()
+    }
+
+    /// A router with one worker that looks which file was accepted before, as the command does; the error is what its user reads.
+    pub(crate) async fn that_looks(text: &str, settings: Settings) -> Result<Self, String> {
+        let before = Before::look(&parse(text), &settings).await.unwrap();
+        Self::after(text, settings, 1, before)
+    }
+
+    fn after(text: &str, settings: Settings, n_workers: usize, before: Before) -> Result<Self, String> {
         let data = listen::shared(ANY, n_workers).unwrap();
         let (admin, probes) = (listen::one(ANY).unwrap(), listen::one(ANY).unwrap());
         let (at_admin, at_probes) = (admin.local_addr().unwrap(), probes.local_addr().unwrap());
         let listeners = Listeners { data, admin: Some(admin), probes: Some(probes) };
-        let router = Router::start(parse(text), settings, listeners).unwrap();
-        Self { data: router.data_address(), router, admin: at_admin, probes: at_probes }
+        let router =
+            Router::start(parse(text), settings, listeners, before).map_err(|error| error.to_string())?;
+        Ok(Self { data: router.data_address(), router, admin: at_admin, probes: at_probes })
     }
 
     /// Offers another fleet file; the error is what an operator reads.
-    pub(crate) fn reload(&self, text: &str) -> Result<(), String> {
-        self.router.reload(parse(text)).map_err(|error| error.to_string())
+    pub(crate) async fn reload(&self, text: &str) -> Result<(), String> {
+        self.router.reload(parse(text)).await.map_err(|error| error.to_string())
     }
 
     /// One request on a connection of its own.

@@ -22,6 +22,7 @@ pub(super) async fn show(State(admin): State<Admin>) -> Json<Value> {
             "reason": forced.reason,
             "refused": forced.refused.0.iter().map(ToString::to_string).collect::<Vec<_>>(),
         })),
+        "release": admin.releasing.standing(),
         "last_reload_error": *admin.last_reload_error.lock(),
     }))
 }

@@ -7,18 +7,19 @@ mod limits;
 mod losses;
 mod placement;
 mod refusal;
+mod release;
 mod said;
 mod state;
 mod tenants;
 mod top;
 
 use axum::Router;
-use axum::routing::{get, put};
+use axum::routing::{get, post, put};
 
 pub(crate) use state::Admin;
 
-/// The routes: `/fleet`, `/cells`, `/losses`, `/tenants/{tenant}` and its `/limits`, `/pin` and
-/// `/quarantine`, `/placement`, `/limits/top`, `/blast`.
+/// The routes: `/fleet`, `/cells`, `/losses`, `/tenants/{tenant}` and its `/limits`, `/pin` and `/quarantine`, `/placement`, its
+/// `/release` and that one's `/stop` and `/go`, `/limits/top`, `/blast`.
 pub(crate) fn routes(admin: Admin) -> Router {
     Router::new()
         .route("/fleet", get(fleet::show))
@@ -29,6 +30,9 @@ pub(crate) fn routes(admin: Admin) -> Router {
         .route("/tenants/{tenant}/pin", put(placement::pin).delete(placement::unpin))
         .route("/tenants/{tenant}/quarantine", put(placement::quarantine).delete(placement::release))
         .route("/placement", get(placement::list))
+        .route("/placement/release", get(release::show))
+        .route("/placement/release/stop", post(release::stop))
+        .route("/placement/release/go", post(release::go))
         .route("/limits/top", get(top::show))
         .route("/blast", get(blast::show))
         .with_state(admin)

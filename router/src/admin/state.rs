@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use crate::overrides::Overrides;
 use crate::overrides::placement::Changes;
+use crate::releasing::Releasing;
 use crate::snapshot::Snapshot;
 use crate::top::Top;
 
@@ -19,6 +20,7 @@ pub(crate) struct Admin {
     pub(crate) snapshots: Arc<ArcSwap<Snapshot>>,
     pub(crate) overrides: Arc<Overrides>,
     pub(crate) changes: Changes,
+    pub(crate) releasing: Arc<Releasing>,
     pub(crate) limits: Limits,
     /// The store that is shared with other routers, where there is one.
     pub(crate) shared: Option<Arc<RedisStore>>,

@@ -38,6 +38,8 @@ pub(super) async fn show(
         "reason": placed.reason.as_str(),
         "override": fitted.said(&tenant).map(|said| shown(said, fitted.now_ms())),
         "overrides_are": admin.overrides_are(),
+        // Whether its slot changes, and has the cells before until it is released.
+        "waits_for_release": snapshot.wave.as_ref().is_some_and(|wave| wave.before(placed.slot, 1).is_some()),
         "revision": fleet.revision.0,
         "digest": snapshot.placement.digest().to_string(),
         "plan": plan,

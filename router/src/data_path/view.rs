@@ -87,7 +87,7 @@ impl View {
         let snapshot = &self.snapshot;
         let now = Instant::now();
         if snapshot.fleet.poison_guard && !snapshot.cells[cell.get()].has_left(sent, now) {
-            let whereabouts = match snapshot.placement.place(tenant).shard.cells().first() {
+            let whereabouts = match self.placed.place(tenant).shard.cells().first() {
                 Some(home) if *home == cell => Whereabouts::Home,
                 _ => Whereabouts::Away,
             };

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 
-use cofferdam_model::{Alphabet, TenantId};
+use cofferdam_model::{Alphabet, Rate, TenantId};
 
 use crate::affinity::Affinity;
 use crate::cells::Cells;
@@ -17,7 +17,7 @@ use crate::scalars::{Scalar, Share, scalar};
 const SLOTS: [u64; 2] = [65_536, 1_048_576];
 
 /// The words of the section.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "slots",
     "seed",
     "seed_file",
@@ -28,6 +28,7 @@ const KEYS: [&str; 11] = [
     "choose",
     "max_inclusion",
     "max_new_cells",
+    "movement_budget",
     "force",
 ];
 
@@ -60,6 +61,8 @@ pub struct PlacementRules {
     /// How many cells that it had not had before a tenant may come to within an hour, by what operators do while routers run;
     /// 4 unless the file says otherwise.
     pub max_new_cells: u32,
+    /// How many changed slots are let loose in a minute, at least 1; all at once unless the file says otherwise.
+    pub movement_budget: Option<u32>,
     /// Why the file is to be taken although its changes are refused. Not so where the file before had the same reason:
     /// it was given for that one's changes.
     pub force: Option<Box<str>>,
@@ -92,6 +95,7 @@ impl Default for PlacementRules {
             choose: Choose::default(),
             max_inclusion: None,
             max_new_cells: 4,
+            movement_budget: None,
             force: None,
         }
     }
@@ -135,6 +139,7 @@ impl PlacementRules {
         rules.choose = fields.scalar("choose").unwrap_or_default();
         rules.max_inclusion = fields.scalar("max_inclusion");
         rules.max_new_cells = fields.whole_u32_or("max_new_cells", 0..=1_000, rules.max_new_cells);
+        rules.movement_budget = fields.get("movement_budget").and_then(read_budget);
         rules.force = fields.get("force").and_then(|node| node.read("a reason", read_reason));
         rules
     }
@@ -173,6 +178,17 @@ fn read_reason(text: &str) -> Result<Box<str>, String> {
         return Err(format!("a reason is one line of at most {MAX_REASON} characters"));
     }
     Ok(text.into())
+}
+
+/// Slots a minute, out of a rate of any period.
+fn read_budget(node: &Node<'_>) -> Option<u32> {
+    let rate: Rate = node.scalar()?;
+    let a_minute = rate.tokens() * 60_000_000 / rate.period_us();
+    if a_minute == 0 {
+        node.mark.refuse("less than one slot a minute lets nothing go");
+        return None;
+    }
+    Some(u32::try_from(a_minute).unwrap_or(u32::MAX))
 }
 
 fn read_slots(node: &Node<'_>) -> Option<u32> {

@@ -86,7 +86,7 @@ async fn an_override_whose_cell_is_gone_is_left_out_told_and_binds_again_once_th
     let pair = format!("{} {DEDICATED}", others(&router, "acme").await[0]);
     json_of(&pin(&router, "acme", &to(&pair, "1h")).await);
     let without = STATES.map(|state| if state == "dedicated" { "disabled" } else { state });
-    router.reload(&cells.file(2, &without, REST)).unwrap();
+    router.reload(&cells.file(2, &without, REST)).await.unwrap();
     assert_eq!(place(&router, "acme").await, before);
     let list = router.admin("/placement").await;
     assert_eq!(list["left_out"][0]["tenant"], "acme");
@@ -94,7 +94,7 @@ async fn an_override_whose_cell_is_gone_is_left_out_told_and_binds_again_once_th
     let metric = async |name: &str| router.metrics().await.sum(&format!("cofferdam_placement_{name}"), &[]);
     assert_eq!((metric("overrides").await, metric("overrides_left_out").await), (0.0, 1.0));
     assert_eq!(served(&router, "acme").await, before.0[0]);
-    router.reload(&cells.file(3, &STATES, REST)).unwrap();
+    router.reload(&cells.file(3, &STATES, REST)).await.unwrap();
     assert_eq!(place(&router, "acme").await.1, "pin");
     assert_eq!((metric("overrides").await, metric("overrides_left_out").await), (1.0, 0.0));
 }

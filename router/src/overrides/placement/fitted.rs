@@ -75,7 +75,7 @@ impl Fitted {
     /// come before the table.
     #[inline]
     pub(crate) fn place(&self, tenant: &TenantId) -> Placed<'_> {
-        let by_file = self.snapshot.placement.place(tenant);
+        let by_file = self.snapshot.place(tenant);
         if self.by_tenant.is_empty() {
             return by_file;
         }
@@ -122,9 +122,8 @@ impl OfTenant {
 impl said::Fitted for Fitted {
     fn n_binding(&self) -> usize {
         let now_ms = self.clock.now_ms();
-        let binds = |(tenant, of): &(&TenantId, &OfTenant)| {
-            of.place(self.snapshot.placement.place(tenant), now_ms).is_some()
-        };
+        let binds =
+            |(tenant, of): &(&TenantId, &OfTenant)| of.place(self.snapshot.place(tenant), now_ms).is_some();
         self.by_tenant.iter().filter(binds).count()
     }
 

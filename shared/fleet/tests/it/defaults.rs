@@ -21,7 +21,8 @@ fn name_and_cells_are_enough() {
     assert_eq!((cells[0].weight, &cells[0].probe), (Weight::default(), &None));
     assert_eq!((cells[0].state, cells[0].until), (CellState::Active, None));
     let (pins, quarantine, choose) = (Vec::new(), Vec::new(), Choose::Primary);
-    let (affinity, max_inclusion, max_new_cells, force) = (None, None, 4, None);
+    let (affinity, max_inclusion, max_new_cells) = (None, None, 4);
+    let (movement_budget, force) = (None, None);
     let rules = PlacementRules {
         slots: 65_536,
         seed: 0,
@@ -32,6 +33,7 @@ fn name_and_cells_are_enough() {
         choose,
         max_inclusion,
         max_new_cells,
+        movement_budget,
         force,
     };
     assert_eq!(placement, rules);

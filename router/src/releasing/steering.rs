@@ -1,0 +1,196 @@
+//! The one task that moves a release on, and what operators ask of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use cofferdam_limits::redis::link::LinkError;
+use cofferdam_limits::redis::{ReleaseBook, ReleaseState, ReleaseTerms};
+use parking_lot::Mutex;
+use serde::Serialize;
+
+use super::alone::Alone;
+use crate::accepted::{Accepted, Ledger, Recorded, Telling};
+use crate::snapshot::{Snapshot, placement_spec};
+use crate::waves::Wave;
+
+/// How often it is looked how far a release is.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// The release of one router, where one is under way.
+#[derive(Debug)]
+pub(crate) struct Releasing {
+    snapshots: Arc<ArcSwap<Snapshot>>,
+    ledger: Arc<Ledger>,
+    clock: Clock,
+}
+
+/// What counts.
+#[derive(Debug)]
+enum Clock {
+    Store(ReleaseBook),
+    Own(Mutex<Option<Alone>>),
+}
+
+/// How a release stands, as it is shown.
+#[derive(Debug, Serialize)]
+pub(crate) struct Standing {
+    revision: u64,
+    /// Of the table that it leads to, and of the one that it leads away from.
+    digest: String,
+    from: String,
+    /// Slots that change, and those that have had their turn.
+    pub(super) n_slots: u32,
+    pub(super) n_loose: u32,
+    per_minute: u32,
+    pub(super) stopped: bool,
+    /// Where it goes on: in how long it will be over.
+    ends_in_s: Option<u64>,
+}
+
+/// Why a release was not stopped, or does not go on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReleaseError {
+    #[error("no release is under way")]
+    None,
+    #[error("the store has another release, of revision {0}: ask a router that runs it")]
+    Other(u64),
+    #[error("{0}: it may have been done or not: look again")]
+    Store(#[from] LinkError),
+}
+
+/// What is asked of a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    Stop,
+    Go,
+}
+
+impl Releasing {
+    /// By the store's clock where there is a `book`, and else by this router's own.
+    pub(crate) fn new(
+        snapshots: Arc<ArcSwap<Snapshot>>,
+        ledger: Arc<Ledger>,
+        book: Option<ReleaseBook>,
+    ) -> Self {
+        let clock = book.map_or_else(|| Clock::Own(Mutex::default()), Clock::Store);
+        Self { snapshots, ledger, clock }
+    }
+
+    /// Moves the release of whatever snapshot is current on, for ever.
+    pub(crate) async fn follow(self: Arc<Self>) {
+        loop {
+            let snapshot = self.snapshots.load_full();
+            if let Some(wave) = &snapshot.wave {
+                if !wave.is_over()
+                    && let Err(error) = self.look(&snapshot, wave).await
+                {
+                    tracing::debug!(%error, "the store does not say how far the release is: no slot moves");
+                }
+                if wave.close() {
+                    tracing::info!(revision = %snapshot.fleet.revision, "every changed slot is released");
+                    self.conclude(&snapshot).await;
+                }
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// How the release stands; none where none is under way.
+    pub(crate) fn standing(&self) -> Option<Standing> {
+        let snapshot = self.snapshots.load();
+        let wave = snapshot.wave.as_ref().filter(|wave| !wave.is_over())?;
+        let (n_slots, n_loose, stopped) = (wave.n_slots(), wave.n_loose(), wave.is_stopped());
+        let per_minute = per_minute(&snapshot);
+        let left_s = u64::from(n_slots - n_loose) * 60 / u64::from(per_minute.max(1));
+        Some(Standing {
+            revision: snapshot.fleet.revision.0,
+            digest: snapshot.placement.digest().to_string(),
+            from: wave.from.digest.clone(),
+            n_slots,
+            n_loose,
+            per_minute,
+            stopped,
+            ends_in_s: (!stopped).then_some(left_s),
+        })
+    }
+
+    /// Stops the release, or lets it go on, at every router.
+    pub(crate) async fn order(&self, order: Order) -> Result<(), ReleaseError> {
+        let snapshot = self.snapshots.load_full();
+        let wave = snapshot.wave.as_ref().filter(|wave| !wave.is_over()).ok_or(ReleaseError::None)?;
+        // So that there is one to stop.
+        self.look(&snapshot, wave).await?;
+        match &self.clock {
+            Clock::Store(book) => {
+                let digest = snapshot.placement.digest().to_string();
+                let state = match order {
+                    Order::Stop => book.stop(&digest).await?,
+                    Order::Go => book.go(&digest).await?,
+                };
+                match state {
+                    Some(state) if state.terms.digest == digest => note(wave, &state),
+                    Some(state) => return Err(ReleaseError::Other(state.terms.revision)),
+                    None => return Err(ReleaseError::None),
+                }
+            }
+            Clock::Own(alone) => {
+                let (mut alone, now) = (alone.lock(), Instant::now());
+                let alone = alone.as_mut().ok_or(ReleaseError::None)?;
+                match order {
+                    Order::Stop => alone.stop(per_minute(&snapshot), now),
+                    Order::Go => alone.go(now),
+                }
+                wave.advance(alone.n_loose(per_minute(&snapshot), now), alone.is_stopped());
+            }
+        }
+        tracing::info!(?order, n_loose = wave.n_loose(), "a release was given an order");
+        Ok(())
+    }
+
+    async fn look(&self, snapshot: &Snapshot, wave: &Wave) -> Result<(), LinkError> {
+        let (digest, per_minute) = (snapshot.placement.digest().to_string(), per_minute(snapshot));
+        match &self.clock {
+            Clock::Store(book) => {
+                let (revision, total) = (snapshot.fleet.revision.0, wave.n_slots());
+                let terms = ReleaseTerms { digest, revision, total, per_minute };
+                // Each time, so that a store which has forgotten is told again.
+                match book.begin(&terms, wave.n_loose()).await? {
+                    Some(state) if state.terms.digest == terms.digest => note(wave, &state),
+                    other => tracing::debug!(?other, "the store has another release: no slot moves here"),
+                }
+            }
+            Clock::Own(alone) => {
+                let (mut alone, now) = (alone.lock(), Instant::now());
+                if alone.as_ref().is_none_or(|alone| alone.digest != digest) {
+                    *alone = Some(Alone::begin(digest, now));
+                }
+                if let Some(alone) = &*alone {
+                    wave.advance(alone.n_loose(per_minute, now), alone.is_stopped());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note that nothing is left to release, so that no start begins it anew.
+    async fn conclude(&self, snapshot: &Snapshot) {
+        let accepted = Accepted {
+            fleet: snapshot.fleet.name.to_string(),
+            revision: snapshot.fleet.revision.0,
+            placement: Recorded::new(&placement_spec(&snapshot.fleet), snapshot.placement.digest()),
+            force: snapshot.fleet.placement.force.clone(),
+            from: None,
+        };
+        self.ledger.keep(accepted, Telling::Amend).await;
+    }
+}
+
+fn note(wave: &Wave, state: &ReleaseState) {
+    wave.advance(state.n_loose, state.is_stopped);
+}
+
+/// The budget of the file that runs, which has one where slots wait.
+fn per_minute(snapshot: &Snapshot) -> u32 {
+    snapshot.fleet.placement.movement_budget.unwrap_or(u32::MAX)
+}

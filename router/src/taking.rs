@@ -1,0 +1,159 @@
+//! How a fleet file comes to run: made ready, compared with the one before, and agreed on with the other routers. What runs is not
+//! touched here.
+
+use std::sync::Arc;
+
+use cofferdam_fleet::Fleet;
+use cofferdam_limits::redis::ReleaseState;
+use cofferdam_placement::Placement;
+
+use crate::accepted::{Accepted, Offered, Recorded};
+use crate::before::Before;
+use crate::cells::Directory;
+use crate::snapshot::{Forced, ReloadError, Snapshot, placement_spec};
+use crate::waves::Wave;
+
+/// A fleet file that may run.
+#[derive(Debug)]
+pub(crate) struct Taking {
+    pub(crate) snapshot: Snapshot,
+    /// What is kept of it.
+    pub(crate) accepted: Accepted,
+    /// Set where its change was refused, and it forces it.
+    pub(crate) forced: Option<Forced>,
+}
+
+/// What came before, as far as a release is concerned.
+struct Old<'a> {
+    placement: Option<&'a Placement>,
+    recorded: Recorded,
+    /// Of a release that is not over: what it leads away from, and how far it is.
+    unfinished: Option<(&'a Recorded, u32, u32)>,
+}
+
+/// The first file of a process, behind what was accepted before it, if anything was. `can_release`: whether there is somebody to
+/// count how far a release is.
+pub(crate) fn first(
+    fleet: Fleet,
+    directory: &Directory,
+    before: Before,
+    can_release: bool,
+) -> Result<Taking, ReloadError> {
+    let mut snapshot = Snapshot::build(fleet, directory)?;
+    let Before { accepted: before, release } = before;
+    let Some(before) = before else {
+        tracing::info!(revision = %snapshot.fleet.revision, "first fleet file: there is none to compare it with");
+        return Ok(Taking { accepted: accepted(&snapshot), snapshot, forced: None });
+    };
+    let seed = snapshot.fleet.placement.seed;
+    let old = before.placement.build(seed);
+    let forced = snapshot.may_follow_accepted(&before, old.as_ref())?;
+    if before.placement.digest == snapshot.placement.digest().to_string() {
+        let from = before.from.filter(|_| snapshot.fleet.placement.movement_budget.is_some());
+        snapshot.wave = from.and_then(|from| wave_from(from, &snapshot));
+        // What was let loose stays so from the first request on.
+        let is_ours = |release: &ReleaseState| release.terms.digest == before.placement.digest;
+        if let (Some(wave), Some(release)) = (&snapshot.wave, release.filter(is_ours)) {
+            wave.advance(release.n_loose, release.is_stopped);
+        }
+    } else {
+        let unfinished = before.from.as_ref().map(|from| (from, 0, 0));
+        let old = Old { placement: old.as_ref(), recorded: before.placement, unfinished };
+        snapshot.wave = new_wave(&snapshot, old, forced.is_some(), can_release)?;
+    }
+    tracing::info!(revision = %snapshot.fleet.revision, before = before.revision, "the fleet file follows the one accepted before");
+    Ok(Taking { accepted: accepted(&snapshot), snapshot, forced })
+}
+
+/// The next file of a process.
+pub(crate) fn next(
+    fleet: Fleet,
+    directory: &Directory,
+    running: &Snapshot,
+    can_release: bool,
+) -> Result<Taking, ReloadError> {
+    let mut snapshot = Snapshot::build(fleet, directory)?;
+    let forced = snapshot.may_follow(running)?;
+    let wave = running.wave.as_ref().filter(|wave| !wave.is_over());
+    if snapshot.placement.digest() == running.placement.digest() {
+        // Without a budget everything is loose at once.
+        snapshot.wave = wave.filter(|_| snapshot.fleet.placement.movement_budget.is_some()).cloned();
+    } else {
+        let unfinished = wave.map(|wave| (&wave.from, wave.n_loose(), wave.n_slots()));
+        let old = Old { placement: Some(&running.placement), recorded: recorded(running), unfinished };
+        snapshot.wave = new_wave(&snapshot, old, forced.is_some(), can_release)?;
+    }
+    Ok(Taking { accepted: accepted(&snapshot), snapshot, forced })
+}
+
+impl Taking {
+    /// Takes what the other routers have accepted into account: all release from the same.
+    pub(crate) fn agree(mut self, offered: Offered) -> Result<Self, ReloadError> {
+        let revision = self.snapshot.fleet.revision;
+        match offered {
+            Offered::New | Offered::Unknown => {}
+            Offered::Known(theirs) => {
+                let digest = |from: &Option<Recorded>| from.as_ref().map(|from| from.digest.clone());
+                if digest(&theirs.from) != digest(&self.accepted.from) {
+                    let wants = self.snapshot.fleet.placement.movement_budget.is_some();
+                    let from = theirs.from.filter(|_| wants);
+                    self.snapshot.wave = from.and_then(|from| wave_from(from, &self.snapshot));
+                    self.accepted.from = self.snapshot.wave.as_ref().map(|wave| wave.from.clone());
+                }
+            }
+            Offered::OtherTable(accepted) => {
+                let new = self.snapshot.placement.digest();
+                return Err(ReloadError::AcceptedOtherwise { revision, new, accepted });
+            }
+            Offered::Newer(accepted) => return Err(ReloadError::NewerAccepted { new: revision, accepted }),
+        }
+        Ok(self)
+    }
+}
+
+/// Where a file with another table goes on from.
+fn new_wave(
+    new: &Snapshot,
+    old: Old<'_>,
+    is_forced: bool,
+    can_release: bool,
+) -> Result<Option<Arc<Wave>>, ReloadError> {
+    if let Some((from, n_loose, n_slots)) = old.unfinished {
+        // Back to where it came from: what was let loose goes back at once. Else only by force, and at once as well: a slot would
+        // otherwise have a third shard to be in.
+        if from.digest == new.placement.digest().to_string() || is_forced {
+            return Ok(None);
+        }
+        return Err(ReloadError::Releasing { n_loose, n_slots });
+    }
+    if new.fleet.placement.movement_budget.is_none() {
+        return Ok(None);
+    }
+    if !can_release && new.fleet.limits.routers != Some(1) {
+        return Err(ReloadError::BudgetNeedsStore);
+    }
+    let wave = old.placement.and_then(|placement| Wave::new(old.recorded, placement, &new.placement));
+    if let Some(wave) = &wave {
+        tracing::info!(n_slots = wave.n_slots(), "changed slots are released in waves");
+    }
+    Ok(wave)
+}
+
+fn wave_from(from: Recorded, new: &Snapshot) -> Option<Arc<Wave>> {
+    let old = from.build(new.fleet.placement.seed)?;
+    Wave::new(from, &old, &new.placement)
+}
+
+fn recorded(snapshot: &Snapshot) -> Recorded {
+    Recorded::new(&placement_spec(&snapshot.fleet), snapshot.placement.digest())
+}
+
+fn accepted(snapshot: &Snapshot) -> Accepted {
+    Accepted {
+        fleet: snapshot.fleet.name.to_string(),
+        revision: snapshot.fleet.revision.0,
+        placement: recorded(snapshot),
+        force: snapshot.fleet.placement.force.clone(),
+        from: snapshot.wave.as_ref().map(|wave| wave.from.clone()),
+    }
+}

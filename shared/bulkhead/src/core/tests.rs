@@ -142,7 +142,11 @@ impl Pair {
         let Some(at) = self.any(self.places.len()) else { return };
         let (held, request) = self.places.swap_remove(at);
         let held_us = held.is_measured.then(|| self.random.random_range(0..50_000));
+        let (before, without) = (self.core.saturations(), self.core.saturations_without(&held));
+        assert_eq!(self.core.saturations(), before, "to leave a place out changes nothing");
+        let is_contended = self.core.is_contended();
         self.core.release(held, held_us);
+        assert_eq!(without, if is_contended { before } else { self.core.saturations() });
         self.gone(request);
     }
 

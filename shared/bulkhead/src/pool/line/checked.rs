@@ -53,6 +53,14 @@ impl Drop for Call {
     }
 }
 
+/// Hands a call over; whether it was taken. No more wait than may.
+fn hand_over(line: &Line, call: Box<dyn Work>) -> bool {
+    let is_taken = line.enter(call).is_ok();
+    let seen = line.snapshot();
+    assert!(seen.active <= seen.threads && seen.queued <= seen.queue, "{seen:?}");
+    is_taken
+}
+
 /// A line of one thread that runs.
 fn start(queue: u32) -> (Arc<Line>, JoinHandle<()>) {
     let line = Arc::new(Line::new("checked", 1, queue));
@@ -79,9 +87,9 @@ fn every_call_that_is_taken_runs_once_or_is_gone_with_the_close() {
         let (fates, (line, works)) = (Fates::default(), start(1));
         let other = {
             let (line, call) = (Arc::clone(&line), fates.call());
-            thread::spawn(move || line.enter(call).is_ok())
+            thread::spawn(move || hand_over(&line, call))
         };
-        let taken = usize::from(line.enter(fates.call()).is_ok()) + usize::from(other.join().unwrap());
+        let taken = usize::from(hand_over(&line, fates.call())) + usize::from(other.join().unwrap());
         assert_eq!(taken, 2, "one for the thread, and one that may wait");
         line.close();
         works.join().unwrap();
@@ -98,9 +106,9 @@ fn without_a_queue_one_call_is_taken_at_a_time_and_a_thread_that_has_ended_its_c
         let (fates, (line, works)) = (Fates::default(), start(0));
         let other = {
             let (line, call) = (Arc::clone(&line), fates.call());
-            thread::spawn(move || line.enter(call).is_ok())
+            thread::spawn(move || hand_over(&line, call))
         };
-        let taken = usize::from(line.enter(fates.call()).is_ok()) + usize::from(other.join().unwrap());
+        let taken = usize::from(hand_over(&line, fates.call())) + usize::from(other.join().unwrap());
         assert!(taken >= 1, "the thread was idle");
         line.close();
         works.join().unwrap();
@@ -117,7 +125,7 @@ fn a_call_that_is_taken_back_as_its_thread_comes_for_it_runs_or_is_gone() {
         let id = line.enter(fates.call()).unwrap();
         let other = {
             let (line, call) = (Arc::clone(&line), fates.call());
-            thread::spawn(move || line.enter(call).is_ok())
+            thread::spawn(move || hand_over(&line, call))
         };
         line.take_back(id);
         assert!(other.join().unwrap(), "there is room for it, whatever became of the first");

@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # The engine's own compose, or the older command beside it.
 COMPOSE = $$(docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p cofferdam -f deploy/compose.yaml
-.PHONY: demo fleet-up fleet-down test lint bench bench-limits bench-peers faults-limits fuzz audit help prerequisites
+.PHONY: demo fleet-up fleet-down test lint bench bench-limits bench-peers bench-count faults-limits fuzz audit help prerequisites
 
 demo: ## Watch one noisy and one poisonous tenant meet a fleet (45 s after the build)
 	cargo run --release -- demo
@@ -34,6 +34,9 @@ bench-limits: ## Measure what sharing limits through Redis costs: calls and memo
 
 bench-peers: ## Measure router and agent beside nginx and HAProxy (45 min; PEERS='--rounds 3 limits' for less)
 	benches/peers/run.py $(PEERS)
+
+bench-count: ## Count what a request costs router and agent, in instructions (2 min; COUNT='--calls' for calls of the system)
+	benches/peers/count.py $(COUNT)
 
 faults-limits: prerequisites ## Have faults of the store meet a fleet under load (4 min; FAULTS='link router' for some)
 	cargo bench --bench faults -- $(FAULTS)

@@ -39,6 +39,8 @@ class Site:
         self.first_cell = base_port + 100
         # The store, once it was needed.
         self.store = None
+        # What a proxy runs under, and nothing by default.
+        self.under = []
 
     def start(self, proxy, processes, cores):
         """Starts a proxy; its processes."""
@@ -49,7 +51,7 @@ class Site:
         return [processes.start(["nginx", "-e", f"{self.directory}/nginx.log", "-c", path], cores, self.port)]
 
     def start_haproxy(self, proxy, processes, cores):
-        return [processes.start(["haproxy", "-db", "-f", self.write("haproxy.cfg", proxy)], cores, self.port)]
+        return [processes.start([*self.under, "haproxy", "-db", "-f", self.write("haproxy.cfg", proxy)], cores, self.port)]
 
     def start_envoy(self, proxy, processes, cores):
         path = self.write("envoy.yaml", proxy)
@@ -61,7 +63,7 @@ class Site:
         return [processes.start(command, cores, self.port)]
 
     def start_router(self, proxy, processes, cores, cells=None, more=()):
-        command = [self.cofferdam, "router", "--fleet", self.write("fleet.yaml", proxy, cells)]
+        command = [*self.under, self.cofferdam, "router", "--fleet", self.write("fleet.yaml", proxy, cells)]
         command += ["--workers", str(proxy.workers), "--listen", f"127.0.0.1:{self.port}"]
         command += ["--admin", f"127.0.0.1:{self.port + 1}", "--probe-listen", f"127.0.0.1:{self.port + 2}"]
         return [processes.start(command + ["--log", "warn", *more], cores, self.port)]
@@ -91,7 +93,7 @@ class Site:
         return agents + self.start_router(proxy, processes, cores, cells)
 
     def agent(self, n, port, fleet, processes, cores):
-        command = [self.cofferdam, "agent", "--fleet", fleet, "--cell", f"cell-{n}", "--workers", "1"]
+        command = [*self.under, self.cofferdam, "agent", "--fleet", fleet, "--cell", f"cell-{n}", "--workers", "1"]
         command += ["--backend", f"http://{self.cells[n]}", "--listen", f"127.0.0.1:{port}"]
         command += ["--probe-listen", f"127.0.0.1:{port + 1}", "--log", "warn"]
         return processes.start(command, cores, port)
@@ -121,9 +123,10 @@ class Site:
         return path
 
 
-def install():
-    """Brings in what is missing, on Debian and as root; elsewhere it says what is missing."""
-    missing = [package for command, package in PACKAGES.items() if not shutil.which(command)]
+def install(more=None):
+    """Brings in what is missing, on Debian and as root; elsewhere it says what is missing. `more` is of the same form as
+    `PACKAGES`."""
+    missing = [package for command, package in (PACKAGES | (more or {})).items() if not shutil.which(command)]
     if not missing:
         return
     order = ["apt-get", "install", "-qy", "--no-install-recommends"] + missing

@@ -8,7 +8,6 @@
 //! The line has ORCA's own fields beside the classes: `application_utilization`, `rps_fractional` and `eps`, by which its
 //! users weigh a cell that fails fast for what it is.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -37,6 +36,8 @@ struct Last {
     saturations: Saturations,
     rates: CellRates,
     value: HeaderValue,
+    /// What says the rates, which change once a second.
+    rated: String,
     /// What stands before each class's number, in the order of the layout.
     names: Vec<String>,
     /// How often the layout had been changed before the names were taken.
@@ -45,10 +46,10 @@ struct Last {
 
 impl LoadField {
     pub(crate) fn new(compartments: Compartments, rates: Rates) -> Self {
-        let (saturations, rated) = (compartments.saturations(), rates.cell());
-        let names = names(&compartments);
-        let (value, changes) = (load(&saturations, rated, &names, 0), saturations.changes());
-        let last = Mutex::new(Last { saturations, rates: rated, value, names, changes });
+        let (saturations, now) = (compartments.saturations(), rates.cell());
+        let (names, rated) = (names(&compartments), rated(now));
+        let (value, changes) = (load(&saturations, &rated, &names, 0), saturations.changes());
+        let last = Mutex::new(Last { saturations, rates: now, value, rated, names, changes });
         Self { compartments, rates, last }
     }
 
@@ -62,10 +63,14 @@ impl LoadField {
             (last.changes, last.names) = (now.changes(), names(&self.compartments));
             now = self.saturations(own);
         }
-        if (last.saturations, last.rates) != (now, rates) {
+        let are_rates_new = last.rates != rates;
+        if are_rates_new {
+            (last.rates, last.rated) = (rates, rated(rates));
+        }
+        if are_rates_new || last.saturations != now {
             // As long as the last: mostly, only digits change.
-            last.value = load(&now, rates, &last.names, last.value.len());
-            (last.saturations, last.rates) = (now, rates);
+            last.value = load(&now, &last.rated, &last.names, last.value.len());
+            last.saturations = now;
         }
         fields.insert(headers::LOAD, last.value.clone());
     }
@@ -82,15 +87,21 @@ fn names(compartments: &Compartments) -> Vec<String> {
     compartments.layout().classes().iter().map(name).collect()
 }
 
-fn load(now: &Saturations, rates: CellRates, names: &[String], n_bytes: usize) -> HeaderValue {
-    let mut text = String::with_capacity(n_bytes);
-    // Writing to a string cannot fail; classes and numbers are plain ASCII by their own types.
-    let (cell, CellRates { requests, errors }) = (now.cell(), rates);
-    let _ =
-        write!(text, "TEXT application_utilization={cell}, rps_fractional={requests:.1}, eps={errors:.1}");
+fn rated(rates: CellRates) -> String {
+    let CellRates { requests, errors } = rates;
+    format!(", rps_fractional={requests:.1}, eps={errors:.1}")
+}
+
+fn load(now: &Saturations, rated: &str, names: &[String], n_bytes: usize) -> HeaderValue {
+    let mut text = Vec::with_capacity(n_bytes);
+    text.extend_from_slice(b"TEXT application_utilization=");
+    text.extend_from_slice(&now.cell().text());
+    text.extend_from_slice(rated.as_bytes());
     for (name, saturation) in names.iter().zip(now.classes()) {
-        let _ = write!(text, "{name}{saturation}");
+        text.extend_from_slice(name.as_bytes());
+        text.extend_from_slice(&saturation.text());
     }
+    // Classes and numbers are plain ASCII by their own types.
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
 }
 

@@ -69,6 +69,12 @@ impl Saturation {
         (0.0..=1.0).contains(&value).then(|| Self((value * 1000.0).round() as u16))
     }
 
+    /// The ratio as text, such as `0.250`. Every answer has some of these, and formatting by `fmt` would cost ten times as much.
+    pub fn text(self) -> [u8; 5] {
+        let digit = |unit: u16| b'0' + (self.0 / unit % 10) as u8;
+        [digit(1000), b'.', digit(100), digit(10), digit(1)]
+    }
+
     fn parse(text: &str) -> Option<Self> {
         Self::from_f64(text.parse().ok()?)
     }

@@ -106,16 +106,24 @@ impl<K> Sketch<K> {
         self.places[usize::from(count.slot)] = at as u16;
     }
 
+    /// The least of the counts below the one at `at`, and where it is.
+    fn least_below(&self, at: usize) -> Option<(usize, Count)> {
+        let first = BELOW * at + 1;
+        let below = self.heap.get(first..)?;
+        let mut least = (0, *below.first()?);
+        for (n, count) in below.iter().enumerate().take(BELOW).skip(1) {
+            if count.count < least.1.count {
+                least = (n, *count);
+            }
+        }
+        Some((first + least.0, least.1))
+    }
+
     /// Restores the heap where the count at `at` has grown.
     fn sink(&mut self, mut at: usize) {
         let sinking = self.heap[at];
-        loop {
-            let first = BELOW * at + 1;
-            let below = self.heap.iter().enumerate().skip(first).take(BELOW);
-            let Some((least, &count)) = below.min_by_key(|(_, below)| below.count) else { break };
-            if count.count >= sinking.count {
-                break;
-            }
+        while let Some((least, count)) = self.least_below(at).filter(|(_, below)| below.count < sinking.count)
+        {
             self.put(at, count);
             at = least;
         }

@@ -1,9 +1,10 @@
 //! What every answer says of the tenant's limits: RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers
 //! 10), and the three older fields.
 
+use std::ops::Range;
 use std::time::Duration;
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use cofferdam_limits::{Beside, BucketStanding, Refusal, Standing, Wait, WindowStanding};
 use cofferdam_model::{Level, Limited, headers};
 use http::HeaderMap;
@@ -29,8 +30,8 @@ pub(super) fn stays(are_off: bool) -> fn(&HeaderName) -> bool {
     if are_off { headers::stays_at_agent } else { stays }
 }
 
-/// Room for the values that are written for one answer, with numbers of ten digits.
-const ROOM: usize = 80;
+/// Room for the value of nearly every answer, with numbers of ten digits.
+const ROOM: usize = 64;
 
 /// Whose limits an answer shows: a plan's, and what a request's route adds.
 #[derive(Debug, Clone, Copy)]
@@ -69,58 +70,54 @@ impl Shown<'_> {
             fields.insert(POLICY, self.plan.policy.clone());
             return;
         };
-        let mut numbers = Numbers(BytesMut::with_capacity(ROOM));
+        let mut state = State(BytesMut::with_capacity(ROOM));
         let by = |refusal: &&Refusal| refusal.limited == Limited::Rate && refusal.level != Level::Route;
         let rate = left(bucket, refused.filter(by));
-        let free = standing.max_in_flight.map(|max| max.saturating_sub(standing.in_flight));
-        numbers.state(rate, free);
-        let mut strictest = rate;
+        let mut shown = state.add("\"rate", rate);
+        if let Some(max) = standing.max_in_flight {
+            state.text(", \"conc\";r=").digits(max.saturating_sub(standing.in_flight).into());
+        }
         match &standing.beside {
             None => fields.insert(POLICY, self.plan.policy.clone()),
             Some(beside) => {
-                strictest = self.beside(&mut numbers, rate, beside, standing, refused);
+                shown = self.beside(&mut state, beside, standing, refused).unwrap_or(shown);
                 fields.insert(POLICY, self.policy())
             }
         };
-        fields.insert(STATE, numbers.value());
+        let state = state.0.freeze();
+        fields.insert(STATE, value(state.clone()));
         if let Some(limit) = &self.plan.limit {
-            let same = strictest.limit == rate.limit;
-            let limit = if same { limit.clone() } else { HeaderValue::from(strictest.limit) };
+            let same = shown.limit == rate.limit;
+            let limit = if same { limit.clone() } else { HeaderValue::from(shown.limit) };
             fields.insert(LIMIT, limit);
-            fields.insert(REMAINING, numbers.number(strictest.remaining));
-            fields.insert(RESET, numbers.number(strictest.reset));
+            fields.insert(REMAINING, value(state.slice(shown.remaining)));
+            fields.insert(RESET, value(state.slice(shown.reset)));
         }
     }
 
-    /// What few plans and routes have. Answers with what the older fields show, which have room for one limit alone: the one
-    /// that refused, or the rate.
+    /// What few plans and routes have. Answers with what the older fields show in place of the rate, since they have room for
+    /// one limit alone: the one that refused.
     #[cold]
     fn beside(
         self,
-        numbers: &mut Numbers,
-        rate: Left,
+        state: &mut State,
         beside: &Beside,
         standing: &Standing,
         refused: Option<&Refusal>,
-    ) -> Left {
-        let mut strictest = rate;
+    ) -> Option<Place> {
+        let mut strictest = None;
         let by_quota = refused.filter(|refusal| refusal.limited == Limited::Quota);
         for (at, (name, window)) in self.plan.quotas.iter().zip(beside.windows.iter().flatten()).enumerate() {
             let refused = by_quota.filter(|_| self.exceeded(standing).any(|exceeded| exceeded == at));
             let (limit, remaining) = (window.policy.limit(), window.remaining());
             let reset = whole_seconds(refused.and_then(told).unwrap_or(window.until_one_more));
-            numbers.text(", \"").text(name).text("\";r=").digits(remaining).text(";t=").digits(reset);
-            if refused.is_some() {
-                strictest = Left { limit, remaining, reset };
-            }
+            let place = state.text(", \"").add(name, Left { limit, remaining, reset });
+            strictest = refused.map(|_| place).or(strictest);
         }
         if let Some(bucket) = &beside.route {
             let refused = refused.filter(|r| r.level == Level::Route && r.limited == Limited::Rate);
-            let route = left(bucket, refused);
-            numbers.text(", \"route\";r=").digits(route.remaining).text(";t=").digits(route.reset);
-            if refused.is_some() {
-                strictest = route;
-            }
+            let place = state.add(", \"route", left(bucket, refused));
+            strictest = refused.map(|_| place).or(strictest);
         }
         strictest
     }
@@ -148,20 +145,22 @@ fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }
 
-/// Values that are written one after the other into one buffer, which all of them share.
-struct Numbers(BytesMut);
+/// The value of RateLimit as it is written. The older fields are slices of it.
+struct State(BytesMut);
 
-impl Numbers {
-    /// Begins the value of RateLimit.
-    fn state(&mut self, rate: Left, free: Option<u32>) {
-        self.text("\"rate\";r=").digits(rate.remaining).text(";t=").digits(rate.reset);
-        if let Some(free) = free {
-            self.text(", \"conc\";r=").digits(free.into());
-        }
-    }
+/// Where the numbers of a limit stand in the value.
+struct Place {
+    limit: u64,
+    remaining: Range<usize>,
+    reset: Range<usize>,
+}
 
-    fn number(&mut self, number: u64) -> HeaderValue {
-        self.digits(number).value()
+impl State {
+    /// Adds a limit; `text` is what stands before it and its name.
+    fn add(&mut self, text: &str, left: Left) -> Place {
+        let remaining = self.text(text).text("\";r=").digits(left.remaining);
+        let reset = self.text(";t=").digits(left.reset);
+        Place { limit: left.limit, remaining, reset }
     }
 
     fn text(&mut self, text: &str) -> &mut Self {
@@ -169,16 +168,17 @@ impl Numbers {
         self
     }
 
-    fn digits(&mut self, number: u64) -> &mut Self {
+    /// Adds a number; where it stands.
+    fn digits(&mut self, number: u64) -> Range<usize> {
+        let start = self.0.len();
         self.0.put_slice(itoa::Buffer::new().format(number).as_bytes());
-        self
+        start..self.0.len()
     }
+}
 
-    /// What was written since the last value.
-    fn value(&mut self) -> HeaderValue {
-        // Digits and the words above are visible ASCII, and so always a value.
-        HeaderValue::from_maybe_shared(self.0.split().freeze()).unwrap_or(HeaderValue::from_static(""))
-    }
+/// Digits and the words above are visible ASCII, and so always a value.
+fn value(text: Bytes) -> HeaderValue {
+    HeaderValue::from_maybe_shared(text).unwrap_or(HeaderValue::from_static(""))
 }
 
 #[cfg(test)]
@@ -186,14 +186,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_as_the_draft_says() {
-        let mut numbers = Numbers(BytesMut::with_capacity(ROOM));
-        let mut state = |remaining, reset, free| {
-            numbers.state(Left { limit: 0, remaining, reset }, free);
-            numbers.value()
-        };
-        assert_eq!(state(99, 1, Some(10)), "\"rate\";r=99;t=1, \"conc\";r=10");
-        assert_eq!(state(u64::MAX, 0, None), format!("\"rate\";r={};t=0", u64::MAX));
-        assert_eq!(numbers.number(0), "0");
+    fn numbers_are_written_as_the_draft_says_and_found_again() {
+        let mut state = State(BytesMut::with_capacity(ROOM));
+        let rate = state.add("\"rate", Left { limit: 100, remaining: 99, reset: 1 });
+        state.text(", \"conc\";r=").digits(10);
+        let quota =
+            state.text(", \"").add("quota-1d", Left { limit: u64::MAX, remaining: u64::MAX, reset: 0 });
+        let text = std::str::from_utf8(&state.0).unwrap();
+        let most = u64::MAX;
+        assert_eq!(text, format!("\"rate\";r=99;t=1, \"conc\";r=10, \"quota-1d\";r={most};t=0"));
+        assert_eq!((&text[rate.remaining], &text[rate.reset]), ("99", "1"));
+        assert_eq!((&text[quota.remaining], &text[quota.reset]), (most.to_string().as_str(), "0"));
     }
 }

@@ -16,6 +16,8 @@ use crate::rules::Rules;
 /// What a request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Classified {
+    /// Whether a router sent it.
+    pub(crate) from_router: bool,
     pub(crate) tenant: TenantId,
     pub(crate) class: ClassIndex,
     /// By this agent's own routes, whatever a router says of the class.
@@ -65,9 +67,9 @@ impl Classifier {
         let index = fleet.routes.classify(&head.method, head.uri.path(), head.uri.query());
         let route = &fleet.routes.as_slice()[index.get()];
         let deadline = now + route.timeout;
-        let (class, resort) = (route.class, Resort::Last);
-        let by_routes = Classified { tenant, class, route: index, attempt: 1, resort, deadline };
-        if !self.trusts(peer) {
+        let (from_router, class, resort) = (self.trusts(peer), route.class, Resort::Last);
+        let by_routes = Classified { from_router, tenant, class, route: index, attempt: 1, resort, deadline };
+        if !from_router {
             // The tenant alone makes nobody a router: a client of the cell's own says as much.
             if fields.names_class() {
                 self.routers.ignore(peer);

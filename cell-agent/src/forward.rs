@@ -60,6 +60,7 @@ const ROOM: usize = 512;
 pub(crate) struct Relay<'a> {
     pub(crate) peer: IpAddr,
     pub(crate) trusted: bool,
+    pub(crate) now: Instant,
     pub(crate) version: Version,
     /// This agent's pseudonym in Via.
     pub(crate) via: &'a Via,
@@ -82,9 +83,8 @@ pub(crate) struct Ask<'a> {
 /// Makes a request's fields fit for the backend, but for those that the head withholds, and answers with the lines that this
 /// agent adds to them. What a client nominates away or forges is gone before.
 pub(crate) fn prepare(map: &mut HeaderMap, request: &Classified, relay: &Relay<'_>) -> FieldLines {
-    let takes_trailers = fields::strip_hop_by_hop(map);
-    // A router says a dozen of what is withheld: they are passed over as the head is written.
-    fields::strip_announced(map, headers::is_internal);
+    // A router says a dozen of what is internal: they are passed over as the head is written.
+    let takes_trailers = fields::strip_request(map, headers::is_internal);
     trace::settle(map);
     let mut lines = FieldLines::with_capacity(ROOM);
     if takes_trailers || relay.call.is_grpc() {
@@ -93,7 +93,7 @@ pub(crate) fn prepare(map: &mut HeaderMap, request: &Classified, relay: &Relay<'
     fields::say_forwarded(map, &mut lines, relay.peer, relay.trusted);
     relay.via.add_line(map, &mut lines, relay.version);
     relay.call.say_timeout(map, &mut lines);
-    let remaining = request.deadline.saturating_duration_since(Instant::now());
+    let remaining = request.deadline.saturating_duration_since(relay.now);
     lines.push_text(&headers::TENANT, request.tenant.as_bytes());
     lines.push_text(&headers::CLASS, relay.class.as_str());
     lines.push_number(&headers::ATTEMPT, request.attempt.into());
@@ -108,15 +108,15 @@ pub(crate) fn stays(trusted: bool) -> fn(&HeaderName) -> bool {
 
 /// Takes from an answer what the backend has no say in: the connection, and what agents tell routers.
 pub(crate) fn clean(status: StatusCode, map: &mut HeaderMap, stays: fn(&HeaderName) -> bool) {
-    upgrade::strip_hop_by_hop(status, map);
-    fields::strip_where(map, stays);
+    upgrade::strip_answer(status, map, stays);
 }
 
 /// Sends a request to the backend and awaits the head of its answer until the deadline. Dropping the future cancels the
 /// exchange.
 pub(crate) async fn forward(upstream: &Upstream, ask: Ask<'_>) -> Result<Response<UpstreamBody>, Fault> {
     // A timeout polls what it bounds first: without this, what is too late already would still be sent.
-    if ask.deadline <= Instant::now() {
+    let now = Instant::now();
+    if ask.deadline <= now {
         return Err(Fault::Deadline);
     }
     if ask.http2 {
@@ -124,7 +124,7 @@ pub(crate) async fn forward(upstream: &Upstream, ask: Ask<'_>) -> Result<Respons
         let streamed = Box::pin(timeout_at(ask.deadline, stream(upstream, ask)));
         return streamed.await.map_err(|_| Fault::Deadline)?;
     }
-    exchange(upstream, ask).await
+    exchange(upstream, ask, now).await
 }
 
 /// The same rule on a stream: what the backend has not looked at gets one more try; what was lost on a connection that
@@ -157,8 +157,8 @@ async fn stream(upstream: &Upstream, ask: Ask<'_>) -> Result<Response<UpstreamBo
     Ok(answer)
 }
 
-async fn exchange(upstream: &Upstream, ask: Ask<'_>) -> Result<Response<UpstreamBody>, Fault> {
-    let lost = match upstream.reuse() {
+async fn exchange(upstream: &Upstream, ask: Ask<'_>, now: Instant) -> Result<Response<UpstreamBody>, Fault> {
+    let lost = match upstream.reuse(now) {
         None => None,
         Some(lease) => match lease.send(ask.head, ask.body, ask.deadline).await.map_err(fault) {
             Err(lost @ (Fault::Unread | Fault::Lost(_))) => Some(lost),

@@ -74,8 +74,8 @@ mod tests {
     fn request() -> Classified {
         let tenant = TenantId::parse(b"acme", &Alphabet::default()).unwrap();
         let (class, route) = (ClassIndex(0), RouteIndex(0));
-        let resort = Resort::Another;
-        Classified { tenant, class, route, attempt: 1, resort, deadline: Instant::now() }
+        let (from_router, resort) = (true, Resort::Another);
+        Classified { from_router, tenant, class, route, attempt: 1, resort, deadline: Instant::now() }
     }
 
     // P30

@@ -181,7 +181,7 @@ impl Journey {
         traveller: Box<Traveller>,
         mut record: Record,
     ) -> Result<Response<AnswerBody>, Rejection> {
-        let trusted = self.cell.classifier.trusts(traveller.peer.ip());
+        let trusted = traveller.is.from_router;
         let stays = forward::stays(trusted);
         let stand_in = StandIn::of(&traveller.rules, &traveller.is, &traveller.head);
         match self.through_the_gate(traveller, &mut record).await {
@@ -240,12 +240,13 @@ impl Journey {
         let route = rules.route(is.route);
         let passed = rules.breakers.pass(route.dependency)?;
         let place = gate::enter(&self.cell.compartments, &rules, &is).await?;
-        record.admitted();
-        let (timed, began) = (rules.following.begin(is.class), Instant::now());
-        let trusted = self.cell.classifier.trusts(peer.ip());
+        let began = Instant::now();
+        record.admitted(began);
+        let timed = rules.following.begin(is.class);
         let relay = Relay {
             peer: peer.ip(),
-            trusted,
+            trusted: is.from_router,
+            now: began,
             version: head.version,
             via: &self.cell.via,
             class: rules.class_name(is.class),
@@ -263,12 +264,12 @@ impl Journey {
         let ask = Ask { head, body: &body, call, http2, deadline: is.deadline };
         let answered = self.ask(&rules, &is, ask).await;
         let half = began + route.timeout / 2;
-        let soon = Instant::now() < half;
+        let soon = || Instant::now() < half;
         let judged = match (passed, &answered) {
             (None, _) => None,
             (Some(passed), Ok(answer)) => passed.judge(answer, call.is_grpc(), half),
             (Some(passed), Err(rejection)) => {
-                if rejection.blames_backend(soon) {
+                if rejection.blames_backend(soon()) {
                     passed.failed(rejection.is_no_connection());
                 }
                 None
@@ -277,14 +278,14 @@ impl Journey {
         if let Some(timed) = &timed {
             let is_sample = match &answered {
                 Ok(answer) => !call.is_grpc() && is_sample(answer),
-                Err(rejection) => !soon && matches!(rejection, Rejection::Fault(Fault::Deadline)),
+                Err(rejection) => matches!(rejection, Rejection::Fault(Fault::Deadline)) && !soon(),
             };
             if is_sample {
                 rules.following.answered(timed);
             }
         }
         let mut answer = answered?;
-        forward::clean(answer.status(), answer.headers_mut(), forward::stays(trusted));
+        forward::clean(answer.status(), answer.headers_mut(), forward::stays(is.from_router));
         Ok((answer, Stay { place, timed, judged }))
     }
 

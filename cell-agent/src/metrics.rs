@@ -211,9 +211,9 @@ impl ClassMetrics {
 }
 
 impl Record {
-    /// The request has its place.
-    pub(crate) fn admitted(&mut self) {
-        self.admitted = Some(Instant::now());
+    /// The request was given its place at `admitted`.
+    pub(crate) fn admitted(&mut self, admitted: Instant) {
+        self.admitted = Some(admitted);
     }
 
     /// The request has become a tunnel: how long it took is known.

@@ -12,6 +12,8 @@ use super::identify::Identified;
 pub(super) struct Admitted<'v> {
     pub(super) identified: Identified<'v>,
     pub(super) permit: Permit,
+    /// Since when it may go on.
+    pub(super) at: Instant,
     /// When the caller's patience ends.
     pub(super) deadline: Instant,
 }
@@ -23,22 +25,24 @@ pub(super) struct NotAdmitted<'v> {
     pub(super) refusal: Refusal,
 }
 
-/// Takes every level of the tenant's limits, or none.
+/// Takes every level of the tenant's limits, or none, for a request that arrived at `arrived`. Where nothing is waited for,
+/// it is still that time: a look at the clock costs a tenth of an admission.
 pub(super) async fn admit<'v>(
     identified: Identified<'v>,
     limits: &Limits,
+    arrived: Instant,
     deadline: Instant,
 ) -> Result<Admitted<'v>, NotAdmitted<'v>> {
     if identified.plan.is_off {
-        return Ok(Admitted { identified, permit: Permit::empty(), deadline });
+        return Ok(Admitted { identified, permit: Permit::empty(), at: arrived, deadline });
     }
-    let decided = match identified.demand(|demand| limits.admit(demand)) {
-        Admission::Admitted(permit) => Ok(permit),
-        Admission::Refused(refusal) => Err(refusal),
-        Admission::Pending(pending) => pending.await,
+    let (decided, at) = match identified.demand(|demand| limits.admit(demand)) {
+        Admission::Admitted(permit) => (Ok(permit), arrived),
+        Admission::Refused(refusal) => (Err(refusal), arrived),
+        Admission::Pending(pending) => (pending.await, Instant::now()),
     };
     match decided {
-        Ok(permit) => Ok(Admitted { identified, permit, deadline }),
+        Ok(permit) => Ok(Admitted { identified, permit, at, deadline }),
         Err(refusal) => Err(NotAdmitted { identified, refusal }),
     }
 }
@@ -49,5 +53,6 @@ pub(super) async fn wait_for_turn(mut admitted: Admitted<'_>) -> Admitted<'_> {
     let turn = Instant::now() + admitted.permit.delay();
     sleep_until(turn.min(admitted.deadline).into()).await;
     admitted.permit.begin();
+    admitted.at = Instant::now();
     admitted
 }

@@ -52,9 +52,9 @@ struct Rank {
 }
 
 /// Prepares the order; the beliefs are asked at each step, so that they are fresh.
-pub(super) fn choose<'v>(placed: Placed<'v>, snapshot: &'v Snapshot, now: Instant) -> Chosen<'v> {
+pub(super) fn choose<'v>(placed: Placed<'v>, snapshot: &'v Snapshot) -> Chosen<'v> {
     let Placed { admitted, shard, kept_by, slot } = placed;
-    let class = admitted.identified.route.class.get();
+    let (class, now) = (admitted.identified.route.class.get(), admitted.at);
     let candidates = Candidates {
         shard,
         cells: &snapshot.cells,

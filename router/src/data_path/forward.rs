@@ -53,6 +53,17 @@ pub(super) struct Exchange<'a> {
     pub(super) body: &'a ReplayBody,
 }
 
+/// What is tried on one cell.
+#[derive(Clone, Copy)]
+struct Trial<'a> {
+    cell: CellIndex,
+    /// Whether its connection has to be a new one.
+    fresh: bool,
+    head: Head<'a>,
+    begun: Instant,
+    deadline: Instant,
+}
+
 /// An attempt that failed, and when the cell says to come back.
 struct Failed {
     fault: Fault,
@@ -95,9 +106,8 @@ pub(super) fn forward<'v>(
         let mut attempt: u8 = 1;
         let mut broke = false;
         let (mut reached, mut refused, mut refreshed, mut retried) = (false, None, false, false);
-        let mut next = None;
+        let (mut next, mut now) = (None, admitted.at);
         let rejection = loop {
-            let now = Instant::now();
             let Some(cell) = next.take().or_else(|| candidates.next(now)) else {
                 break no_cell_left(reached, refused);
             };
@@ -109,7 +119,8 @@ pub(super) fn forward<'v>(
             let resort =
                 if may_fall_back && !candidates.has_another(now) { Resort::Last } else { Resort::Another };
             let head = outgoing.attempt(attempt, resort, remaining);
-            let failed = match exchange.attempt(cell, refreshed, head, admitted.deadline).await {
+            let trial = Trial { cell, fresh: refreshed, head, begun: now, deadline: admitted.deadline };
+            let failed = match exchange.attempt(trial).await {
                 Ok(answer) => return Forwarded { admitted, reached: true, answer: Ok(answer) },
                 Err(failed) => failed,
             };
@@ -147,6 +158,7 @@ pub(super) fn forward<'v>(
                     (retried, refreshed) = (retried | costs, false);
                 }
             }
+            now = Instant::now();
         };
         Forwarded { admitted, reached, answer: Err(rejection) }
     }
@@ -184,7 +196,8 @@ impl Exchange<'_> {
         let Some(cell) = candidates.next(now).filter(|_| !remaining.is_zero()) else { return Err(shed) };
         let on_cell = self.view.snapshot.cells[cell.get()].enter();
         let head = outgoing.attempt(1, Resort::Shed, remaining);
-        match self.send(cell, false, head, &on_cell, admitted.deadline.into()).await {
+        let trial = Trial { cell, fresh: false, head, begun: now, deadline: admitted.deadline };
+        match self.send(trial, &on_cell).await {
             Ok((response, None)) => Ok(Answer { response, on_cell, cell }),
             Ok((response, Some(_))) => {
                 discard(response.into_body()).await;
@@ -213,15 +226,10 @@ impl Exchange<'_> {
     }
 
     /// One attempt on one cell.
-    async fn attempt(
-        &self,
-        cell: CellIndex,
-        fresh: bool,
-        head: Head<'_>,
-        deadline: Instant,
-    ) -> Result<Answer, Failed> {
+    async fn attempt(&self, trial: Trial<'_>) -> Result<Answer, Failed> {
+        let cell = trial.cell;
         let on_cell = self.view.snapshot.cells[cell.get()].enter();
-        let failed = match self.send(cell, fresh, head, &on_cell, deadline.into()).await {
+        let failed = match self.send(trial, &on_cell).await {
             Ok((response, fault)) => match fault {
                 None => {
                     if response.status().is_server_error() {
@@ -250,16 +258,15 @@ impl Exchange<'_> {
     /// A cell's answer, and what is wrong with it by the cell's own words.
     async fn send(
         &self,
-        cell: CellIndex,
-        fresh: bool,
-        head: Head<'_>,
+        trial: Trial<'_>,
         on_cell: &OnCell,
-        deadline: Deadline,
     ) -> Result<(Response<UpstreamBody>, Option<Fault>), Fault> {
+        let Trial { cell, fresh, head, begun, deadline } = trial;
+        let deadline = Deadline::from(deadline);
         let upstream = &self.view.upstreams[cell.get()];
         let (sent, reused) = match self.call {
             Call::Plain => {
-                let kept = if fresh { None } else { upstream.reuse() };
+                let kept = if fresh { None } else { upstream.reuse(begun.into()) };
                 let lease = match kept {
                     Some(lease) => lease,
                     // In a box, as is the call: each keeps every other request's future small.

@@ -71,15 +71,19 @@ pub(super) fn identify<'v>(view: &'v View, peer: IpAddr, head: &Parts) -> Result
     Ok(Identified { tenant, plan, route, on_route, marked })
 }
 
-/// Takes away what a peer may not say: a tenant header from an address that is not trusted with it.
-pub(super) fn strip_untrusted(snapshot: &Snapshot, peer: IpAddr, fields: &mut HeaderMap) {
+/// Takes away what a peer may not say: a tenant header from an address that is not trusted with it. Whether the peer is
+/// trusted with any, as by [`is_trusted`].
+pub(super) fn strip_untrusted(snapshot: &Snapshot, peer: IpAddr, fields: &mut HeaderMap) -> bool {
+    let mut is_trusted = false;
     for source in &snapshot.fleet.tenant.sources {
-        if let SourceKind::Header { name, trusted } = &source.kind
-            && !trusted.trusts(peer)
-        {
-            fields.remove(name);
+        if let SourceKind::Header { name, trusted } = &source.kind {
+            match trusted.trusts(peer) {
+                true => is_trusted = true,
+                false => drop(fields.remove(name)),
+            }
         }
     }
+    is_trusted
 }
 
 /// The fields by which a tenant is named. In a trailer nobody is trusted with them: by then it is known whose the

@@ -98,7 +98,7 @@ impl DataPath {
             };
         let (snapshot, class) = (&view.snapshot, identified.route.class);
         let deadline = outgoing.deadline(closing.arrived);
-        let admitted = match admit::admit(identified, &self.limits, deadline).await {
+        let admitted = match admit::admit(identified, &self.limits, closing.arrived, deadline).await {
             Ok(admitted) => admitted,
             Err(refused) => return closing.refuse(refused),
         };
@@ -111,7 +111,7 @@ impl DataPath {
             _ => Box::pin(admit::wait_for_turn(admitted)).await,
         };
         let placed = place::place(admitted, view);
-        let chosen = choose::choose(placed, snapshot, Instant::now());
+        let chosen = choose::choose(placed, snapshot);
         let exchange = forward::Exchange { view, metrics: &self.metrics, call, body: &body };
         let forwarded = forward::forward(chosen, &mut outgoing, &exchange).await;
         if let Ok(answer) = &forwarded.answer {

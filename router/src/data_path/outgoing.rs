@@ -52,11 +52,9 @@ impl Outgoing {
         if snapshot.via.is_in(&map) {
             return Err(Rejection::new(Reason::Loop, "this fleet is in the request's Via"));
         }
-        let is_trusted = identify::is_trusted(snapshot, peer);
+        let is_trusted = identify::strip_untrusted(snapshot, peer, &mut map);
         let patience = patience(&map, identified, is_trusted)?;
-        let takes_trailers = fields::strip_hop_by_hop(&mut map);
-        fields::strip_announced(&mut map, headers::is_internal);
-        identify::strip_untrusted(snapshot, peer, &mut map);
+        let takes_trailers = fields::strip_request(&mut map, headers::is_internal);
         trace::settle(&mut map);
         let mut lines = FieldLines::with_capacity(ROOM);
         if takes_trailers || call.is_grpc() {

@@ -10,7 +10,6 @@ use bytes::Bytes;
 use cofferdam_fleet::ClassIndex;
 use cofferdam_limits::{Limits, Permit};
 use cofferdam_model::{CellIndex, TenantId, headers};
-use cofferdam_proxy::fields;
 use cofferdam_proxy::grpc;
 use cofferdam_proxy::guard::{End, Guarded, OnEnd};
 use cofferdam_proxy::payload::Payload;
@@ -215,8 +214,7 @@ fn told(rejection: Rejection, is_grpc: bool) -> Response<Bytes> {
 fn relay(mut response: Response<UpstreamBody>, via: &Via, are_off: bool) -> Response<UpstreamBody> {
     let (version, status) = (response.version(), response.status());
     let map = response.headers_mut();
-    upgrade::strip_hop_by_hop(status, map);
-    fields::strip_where(map, |name| headers::is_internal(name) || !are_off && is_limit_field(name));
+    upgrade::strip_answer(status, map, |name| headers::is_internal(name) || !are_off && is_limit_field(name));
     via.add(map, version);
     response
 }
@@ -286,16 +284,17 @@ impl Held {
         }
     }
 
-    fn end(self, outcome: Outcome) {
+    /// In its box: to move what is held costs more than to give it back.
+    fn end(self: Box<Self>, outcome: Outcome) {
         let took = self.arrived.elapsed();
         self.end_after(outcome, took);
     }
 
-    fn end_after(self, outcome: Outcome, took: Duration) {
+    fn end_after(mut self: Box<Self>, outcome: Outcome, took: Duration) {
         let cell = self.on_cell.as_ref().map(|(_, cell, _)| *cell);
         self.view.counters.ended(self.class, cell, outcome, took);
-        if let Some((permit, reached)) = self.permit {
-            permit.release(outcome.for_permit(reached));
+        if let Some((permit, reached)) = &mut self.permit {
+            permit.end(outcome.for_permit(*reached));
         }
     }
 }

@@ -218,6 +218,12 @@ impl Permit {
     /// Gives everything back that `outcome` gives back.
     #[inline]
     pub fn release(mut self, outcome: Outcome) {
+        self.end(outcome);
+    }
+
+    /// The same where the permit stays where it is, and holds nothing any more.
+    #[inline]
+    pub fn end(&mut self, outcome: Outcome) {
         self.0.end(outcome);
     }
 }

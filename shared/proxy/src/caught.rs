@@ -43,5 +43,7 @@ pub(crate) fn answer<S: Service>(
     request: Request<Incoming>,
 ) -> impl Future<Output = Response<S::Body>> + Send {
     let is_grpc = grpc::is_called_by(&request);
-    Caught { call: Box::pin(service.call(peer, request)), service, is_grpc }
+    // Written to where it stays: a call is large, and would be made elsewhere and moved.
+    let call = Box::write(Box::new_uninit(), service.call(peer, request));
+    Caught { call: Box::into_pin(call), service, is_grpc }
 }

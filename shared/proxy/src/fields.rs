@@ -3,7 +3,8 @@
 
 use std::net::IpAddr;
 
-use http::header::{self, CONNECTION, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, VIA};
+use http::header::{self, Entry, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONNECTION, FORWARDED, HOST, TE, TRAILER, VIA};
 
 use crate::lines::{FieldLines, LineValue};
 
@@ -84,8 +85,25 @@ pub fn strip_where(fields: &mut HeaderMap, internal: impl Fn(&HeaderName) -> boo
     strip_announced(fields, internal);
 }
 
+/// Takes what is about one connection only from a request's fields, as [`strip_hop_by_hop`] does, and from what Trailer
+/// announces every name for which `internal` answers true. True where `TE` was there and said that trailers are taken.
+pub fn strip_request(fields: &mut HeaderMap, internal: impl Fn(&HeaderName) -> bool) -> bool {
+    // One look at each name, as above.
+    if !fields.keys().any(is_for_this_hop) {
+        return false;
+    }
+    let takes_trailers = strip_hop_by_hop(fields);
+    strip_announced(fields, internal);
+    takes_trailers
+}
+
+/// Whether a field makes [`strip_hop_by_hop`] or [`strip_announced`] look closer.
+pub(crate) fn is_for_this_hop(name: &HeaderName) -> bool {
+    is_hop_by_hop(name) || *name == TE || *name == TRAILER
+}
+
 /// Takes every name for which `internal` answers true from what Trailer announces.
-pub fn strip_announced(fields: &mut HeaderMap, internal: impl Fn(&HeaderName) -> bool) {
+fn strip_announced(fields: &mut HeaderMap, internal: impl Fn(&HeaderName) -> bool) {
     if fields.contains_key(TRAILER) {
         let announced = names(fields, &TRAILER).filter(|name| !internal(name));
         let announced: Vec<String> = announced.map(|name| name.to_string()).collect();
@@ -183,21 +201,24 @@ pub(crate) fn before(value: &mut LineValue<'_>, fields: &HeaderMap, list: &Heade
     }
 }
 
-/// Appends `entry` to a list field, joined into one line.
-pub(crate) fn append(fields: &mut HeaderMap, name: HeaderName, entry: HeaderValue) {
-    if !fields.contains_key(&name) {
-        fields.insert(name, entry);
-        return;
-    }
+/// Appends `element` to a list field, joined into one line.
+pub(crate) fn append(fields: &mut HeaderMap, name: HeaderName, element: HeaderValue) {
+    let mut earlier = match fields.entry(name) {
+        Entry::Occupied(earlier) => earlier,
+        Entry::Vacant(place) => {
+            place.insert(element);
+            return;
+        }
+    };
     let mut line = Vec::new();
     // An empty one is left out here as well.
-    for value in fields.get_all(&name).iter().filter(|value| !value.is_empty()) {
+    for value in earlier.iter().filter(|value| !value.is_empty()) {
         line.extend_from_slice(value.as_bytes());
         line.extend_from_slice(b", ");
     }
-    line.extend_from_slice(entry.as_bytes());
+    line.extend_from_slice(element.as_bytes());
     if let Ok(value) = HeaderValue::from_bytes(&line) {
-        fields.insert(name, value);
+        earlier.insert(value);
     }
 }
 

@@ -111,11 +111,21 @@ fn check_host(head: &Parts) -> Result<(), TargetError> {
     }
 }
 
+/// Which bytes a plain host's name has.
+const IS_OF_NAME: [bool; 256] = {
+    let mut is_of_name = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        is_of_name[byte] = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'.' | b'-' | b'_');
+        byte += 1;
+    }
+    is_of_name
+};
+
 /// Whether a host is well formed without a closer look: a name or an IPv4 address, perhaps with a port. Most are, and the
 /// parser copies what it reads.
 fn is_plain_host(host: &[u8]) -> bool {
-    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
-    let name = host.iter().take_while(|byte| is_of_name(byte)).count();
+    let name = host.iter().take_while(|&&byte| IS_OF_NAME[usize::from(byte)]).count();
     name > 0
         && match &host[name..] {
             [] => true,

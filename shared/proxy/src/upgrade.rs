@@ -1,7 +1,7 @@
 //! The one change of protocol that is taken up: to WebSocket, by a GET of HTTP/1.1 (RFC 9110 section 7.8, RFC 6455 section
 //! 4). It knows the fields alone: both ends of a hop ask for the change and make it anew, and no connection is seen here.
 
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderValue, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, UPGRADE};
 use http::request::Parts;
 use http::{Method, StatusCode, Version};
 use hyper::upgrade::OnUpgrade;
@@ -32,9 +32,18 @@ pub(crate) fn is_made(fields: &HeaderMap) -> bool {
     is_websocket && named.next().is_none() && lists(fields, &CONNECTION, "upgrade")
 }
 
-/// Takes the hop-by-hop fields of an answer away. What a change cannot do without, nor the demand for one (426), is made
-/// anew.
-pub fn strip_hop_by_hop(status: StatusCode, map: &mut HeaderMap) {
+/// Takes from an answer what goes no further: what is about one connection only, and, from trailers as well, every field for
+/// which `stays` answers true. What a change of protocol cannot do without, nor the demand for one (426), is made anew.
+pub fn strip_answer(status: StatusCode, map: &mut HeaderMap, stays: impl Fn(&HeaderName) -> bool) {
+    // One look at each name, since most answers have none of these: looking for each of them costs a hash.
+    let goes = |name: &HeaderName| fields::is_for_this_hop(name) || stays(name);
+    if status == StatusCode::SWITCHING_PROTOCOLS || map.keys().any(goes) {
+        strip_hop_by_hop(status, map);
+        fields::strip_where(map, stays);
+    }
+}
+
+fn strip_hop_by_hop(status: StatusCode, map: &mut HeaderMap) {
     let is_switch = status == StatusCode::SWITCHING_PROTOCOLS;
     let names_it = (is_switch || status == StatusCode::UPGRADE_REQUIRED) && lists(map, &UPGRADE, PROTOCOL);
     fields::strip_hop_by_hop(map);
@@ -50,8 +59,6 @@ pub fn strip_hop_by_hop(status: StatusCode, map: &mut HeaderMap) {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderName;
-
     use super::*;
 
     fn map(fields: &[(HeaderName, &'static str)]) -> HeaderMap {

@@ -76,8 +76,11 @@ pub(super) fn write(head: Head<'_>, length: Option<u64>, out: &mut BytesMut) {
     }
     out.put_slice(target.as_bytes());
     out.put_slice(b" HTTP/1.1\r\n");
+    let mut says_length = false;
     for (name, value) in head.fields {
-        if *name != CONTENT_LENGTH && *name != TRANSFER_ENCODING && !(head.withheld)(name) {
+        if *name == CONTENT_LENGTH {
+            says_length = true;
+        } else if *name != TRANSFER_ENCODING && !(head.withheld)(name) {
             put_field(name, value, out);
         }
     }
@@ -88,7 +91,7 @@ pub(super) fn write(head: Head<'_>, length: Option<u64>, out: &mut BytesMut) {
     match length {
         None => out.put_slice(b"transfer-encoding: chunked\r\n"),
         // Most requests have no body, and say nothing of it.
-        Some(0) if !head.fields.contains_key(CONTENT_LENGTH) => {}
+        Some(0) if !says_length => {}
         Some(length) => {
             // Writing into memory cannot fail.
             let _ = write!(out.writer(), "content-length: {length}\r\n");
@@ -173,10 +176,37 @@ fn fields(places: &[Place], bytes: &Bytes) -> Result<HeaderMap, AnswerError> {
     Ok(map)
 }
 
+/// What an answer's fields say of its framing and of its connection.
+#[derive(Default)]
+struct Framing {
+    length: Option<u64>,
+    encoded: bool,
+    closes: bool,
+}
+
+impl Framing {
+    /// One look at each name, since looking for each of them costs a hash.
+    fn read(fields: &HeaderMap) -> Result<Self, AnswerError> {
+        let mut framing = Self::default();
+        for (name, value) in fields {
+            if *name == CONTENT_LENGTH {
+                // The same value twice is still refused, since nobody needs it.
+                if framing.length.replace(content_length(value)?).is_some() {
+                    return Err(AnswerError::Length);
+                }
+            } else if *name == TRANSFER_ENCODING {
+                framing.encoded = true;
+            } else if *name == CONNECTION {
+                framing.closes = lists(fields, &CONNECTION, "close");
+            }
+        }
+        Ok(framing)
+    }
+}
+
 /// Finds where the body ends. Content-Length beside Transfer-Encoding is dropped, and the connection not used again.
 fn judge(mut parts: Parts, method: &Method) -> Result<AnswerHead, AnswerError> {
-    let length = content_length(&parts.headers)?;
-    let encoded = parts.headers.contains_key(TRANSFER_ENCODING);
+    let Framing { length, encoded, closes } = Framing::read(&parts.headers)?;
     if encoded && (parts.version == Version::HTTP_10 || !is_chunked_alone(&parts.headers)) {
         return Err(AnswerError::Encoding);
     }
@@ -195,25 +225,18 @@ fn judge(mut parts: Parts, method: &Method) -> Result<AnswerHead, AnswerError> {
         Some(length) => BodyKind::Length(length),
         None => BodyKind::Close,
     };
-    let keep_alive = !both
-        && kind != BodyKind::Close
-        && parts.version == Version::HTTP_11
-        && !lists(&parts.headers, &CONNECTION, "close");
+    let keep_alive = !both && !closes && kind != BodyKind::Close && parts.version == Version::HTTP_11;
     Ok(AnswerHead { parts, kind, keep_alive })
 }
 
-/// The one number in Content-Length, if it is there: the same value twice is still refused, since nobody needs it.
-fn content_length(fields: &HeaderMap) -> Result<Option<u64>, AnswerError> {
-    let mut values = fields.get_all(CONTENT_LENGTH).iter();
-    let Some(value) = values.next() else { return Ok(None) };
+/// The number in a Content-Length.
+fn content_length(value: &HeaderValue) -> Result<u64, AnswerError> {
     let text = value.to_str().map_err(|_| AnswerError::Length)?;
-    let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !plain || values.next().is_some() {
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(AnswerError::Length);
     }
     // No body is longer than what a signed number holds; readers differ on how they fail above it.
-    let length = text.parse().ok().filter(|&length| length <= i64::MAX as u64);
-    length.map(Some).ok_or(AnswerError::Length)
+    text.parse().ok().filter(|&length| length <= i64::MAX as u64).ok_or(AnswerError::Length)
 }
 
 fn is_chunked_alone(fields: &HeaderMap) -> bool {

@@ -99,15 +99,15 @@ impl Upstream {
     ///
     /// [`ConnectFault`]: nothing has reached the other side.
     pub async fn lease(&self) -> Result<Lease, ConnectFault> {
-        match self.reuse() {
+        match self.reuse(Instant::now()) {
             Some(lease) => Ok(lease),
             None => self.connect().await,
         }
     }
 
-    /// A connection that is idle, if there is one.
-    pub fn reuse(&self) -> Option<Lease> {
-        self.pool.take().map(|pooled| self.leased(pooled, true))
+    /// A connection that is idle `now`, if there is one.
+    pub fn reuse(&self, now: Instant) -> Option<Lease> {
+        self.pool.take(now).map(|pooled| self.leased(pooled, true))
     }
 
     /// A new connection, whatever is idle.

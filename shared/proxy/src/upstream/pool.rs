@@ -75,11 +75,11 @@ impl Pool {
         Some(Count(Arc::clone(&self.open)))
     }
 
-    /// The connection that was given back last, if it is young enough and still open.
-    pub(super) fn take(&self) -> Option<Box<Pooled>> {
+    /// The connection that was given back last, if it is young enough `now` and still open.
+    pub(super) fn take(&self, now: Instant) -> Option<Box<Pooled>> {
         let mut idle = self.idle.lock();
         while let Some(newest) = idle.connections.pop_back() {
-            if newest.since.elapsed() < self.limits.idle && newest.pooled.connection.is_fresh() {
+            if now - newest.since < self.limits.idle && newest.pooled.connection.is_fresh() {
                 return Some(newest.pooled);
             }
         }

@@ -25,6 +25,7 @@ use cofferdam_proxy::tunnel;
 use cofferdam_proxy::upgrade;
 use cofferdam_proxy::upstream::{Head, Upstream, UpstreamBody};
 use cofferdam_proxy::via::Via;
+use futures_util::TryFutureExt;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::uri::PathAndQuery;
@@ -95,13 +96,15 @@ struct Traveller {
 impl Service for Journey {
     type Body = AnswerBody;
 
-    async fn call(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<AnswerBody> {
-        let (head, body) = request.into_parts();
-        let is_grpc = grpc::is_call(&head);
-        match self.answer(peer, head, body).await {
-            Ok(response) => response,
-            Err(rejection) => self.refusal(rejection.problem(), is_grpc),
-        }
+    /// No `async fn`: that would keep the request twice, and move the journey about.
+    fn call(
+        &self,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<AnswerBody>> + Send {
+        let is_grpc = grpc::is_called_by(&request);
+        let refused = move |rejection: Rejection| self.refusal(rejection.problem(), is_grpc);
+        self.answer(peer, request).unwrap_or_else(refused)
     }
 
     /// A router stands for many clients.
@@ -132,11 +135,10 @@ impl Journey {
     async fn answer(
         &self,
         peer: SocketAddr,
-        head: Parts,
-        body: Incoming,
+        request: Request<Incoming>,
     ) -> Result<Response<AnswerBody>, Rejection> {
         let arrived = Instant::now();
-        let traveller = self.classify(peer, head, body, arrived).inspect_err(|rejection| {
+        let traveller = self.classify(peer, request, arrived).inspect_err(|rejection| {
             tracing::debug!(%peer, %rejection, "turned away");
             self.cell.metrics.unclassified();
         })?;
@@ -161,10 +163,10 @@ impl Journey {
     fn classify(
         &self,
         peer: SocketAddr,
-        mut head: Parts,
-        body: Incoming,
+        request: Request<Incoming>,
         arrived: Instant,
     ) -> Result<Option<Box<Traveller>>, Rejection> {
+        let (mut head, body) = request.into_parts();
         let Some(target) = request::check(&mut head, &self.cell.via)? else { return Ok(None) };
         let call = Call::read(&head, arrived).map_err(BadRequest::from)?;
         let rules = self.cell.classifier.rules();

@@ -7,7 +7,8 @@ use tokio::time::sleep_until;
 
 use super::identify::Identified;
 
-/// A request that holds its fleet-wide permit: what placement demands.
+/// A request that holds its fleet-wide permit: what placement demands. It goes on in a box, since every stage hands it to the
+/// next.
 #[derive(Debug)]
 pub(super) struct Admitted<'v> {
     pub(super) identified: Identified<'v>,
@@ -32,9 +33,9 @@ pub(super) async fn admit<'v>(
     limits: &Limits,
     arrived: Instant,
     deadline: Instant,
-) -> Result<Admitted<'v>, NotAdmitted<'v>> {
+) -> Result<Box<Admitted<'v>>, NotAdmitted<'v>> {
     if identified.plan.is_off {
-        return Ok(Admitted { identified, permit: Permit::empty(), at: arrived, deadline });
+        return Ok(Box::new(Admitted { identified, permit: Permit::empty(), at: arrived, deadline }));
     }
     let (decided, at) = match identified.demand(|demand| limits.admit(demand)) {
         Admission::Admitted(permit) => (Ok(permit), arrived),
@@ -42,14 +43,14 @@ pub(super) async fn admit<'v>(
         Admission::Pending(pending) => (pending.await, Instant::now()),
     };
     match decided {
-        Ok(permit) => Ok(Admitted { identified, permit, at, deadline }),
+        Ok(permit) => Ok(Box::new(Admitted { identified, permit, at, deadline })),
         Err(refusal) => Err(NotAdmitted { identified, refusal }),
     }
 }
 
 /// Waits for the request's turn on a route that is let through evenly, with its permit in hand, and no longer than its
 /// caller does. Whoever goes away meanwhile has reached no backend, and gets back what was taken.
-pub(super) async fn wait_for_turn(mut admitted: Admitted<'_>) -> Admitted<'_> {
+pub(super) async fn wait_for_turn(mut admitted: Box<Admitted<'_>>) -> Box<Admitted<'_>> {
     let turn = Instant::now() + admitted.permit.delay();
     sleep_until(turn.min(admitted.deadline).into()).await;
     admitted.permit.begin();

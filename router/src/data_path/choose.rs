@@ -21,7 +21,7 @@ const SLIGHT: f32 = 0.05;
 /// A request with its cells in the order in which they are tried: what forwarding demands.
 #[derive(Debug)]
 pub(super) struct Chosen<'v> {
-    pub(super) admitted: Admitted<'v>,
+    pub(super) admitted: Box<Admitted<'v>>,
     pub(super) slot: u32,
     pub(super) candidates: Candidates<'v>,
     /// Why no cell is to let it in; in a box, which keeps every other request's future small.

@@ -31,7 +31,7 @@ const EXECUTED: &str = "the request may have been executed";
 /// A request that has been to its cells.
 #[derive(Debug)]
 pub(super) struct Forwarded<'v> {
-    pub(super) admitted: Admitted<'v>,
+    pub(super) admitted: Box<Admitted<'v>>,
     /// Whether a backend may have seen it.
     pub(super) reached: bool,
     pub(super) answer: Result<Answer, Rejection>,

@@ -10,7 +10,7 @@ use super::view::View;
 /// A request whose shard is known: what choice demands.
 #[derive(Debug)]
 pub(super) struct Placed<'v> {
-    pub(super) admitted: Admitted<'v>,
+    pub(super) admitted: Box<Admitted<'v>>,
     pub(super) shard: Shard<'v>,
     /// The cell of the shard that the request belongs to, where that drains.
     pub(super) kept_by: Option<CellIndex>,
@@ -18,7 +18,7 @@ pub(super) struct Placed<'v> {
 }
 
 /// Looks the tenant's shard up.
-pub(super) fn place<'v>(admitted: Admitted<'v>, view: &'v View) -> Placed<'v> {
+pub(super) fn place<'v>(admitted: Box<Admitted<'v>>, view: &'v View) -> Placed<'v> {
     let (tenant, marked) = (&admitted.identified.tenant, admitted.identified.marked);
     let placed = view.placed.place(tenant);
     let before = || {

@@ -21,7 +21,7 @@ use cofferdam_proxy::via::Via;
 use http::header::ALLOW;
 use http::{HeaderMap, Response};
 
-use super::admit::NotAdmitted;
+use super::admit::{Admitted, NotAdmitted};
 use super::forward::{Answer, Forwarded};
 use super::identify::Identified;
 use super::limit_fields::{is_limit_field, stays};
@@ -137,10 +137,9 @@ impl Closing<'_> {
     /// The answer for a request that has been to its cells.
     pub(super) fn release(self, forwarded: Forwarded<'_>, waiting: Waiting) -> Response<Reply> {
         let Forwarded { admitted, reached, answer } = forwarded;
-        let shown = admitted.identified.shown();
-        let Identified { tenant, route, .. } = admitted.identified;
-        let standing = admitted.permit.standing().clone();
-        let permit = (admitted.permit, reached);
+        let Admitted { identified, permit, .. } = *admitted;
+        let (shown, standing) = (identified.shown(), permit.standing().clone());
+        let (Identified { tenant, route, .. }, permit) = (identified, (permit, reached));
         let mut held = waiting.over();
         let mut response = match answer {
             Ok(Answer { response, on_cell, cell }) => {

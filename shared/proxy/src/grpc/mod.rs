@@ -31,7 +31,7 @@ pub fn is_call(head: &Parts) -> bool {
 }
 
 /// The same of a whole request.
-pub(crate) fn is_called_by<B>(request: &Request<B>) -> bool {
+pub fn is_called_by<B>(request: &Request<B>) -> bool {
     asks_grpc(request.version(), request.method(), request.headers())
 }
 

@@ -14,8 +14,9 @@ use crate::following::Timed;
 use crate::last_good::Keeping;
 use crate::metrics::{Outcome, Record};
 
-/// An answer's body: the backend's with a [`Release`], or the agent's own, which holds nothing.
-pub(crate) type AnswerBody = Guarded<Payload, Option<Release>>;
+/// An answer's body: the backend's with a [`Release`], or the agent's own, which holds nothing. What is held is in a box, since
+/// an answer is moved a dozen times on its way out.
+pub(crate) type AnswerBody = Guarded<Payload, Option<Box<Release>>>;
 
 /// What is given back when the backend's body ends, however it ends.
 pub(crate) struct Release {

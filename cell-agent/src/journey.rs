@@ -201,7 +201,7 @@ impl Journey {
                 let keeping = stand_in.and_then(|it| it.keep(&self.cell.last_good, &answer)).map(Box::new);
                 let release = Release { status: answer.status(), record, place, timed, keeping, judged };
                 let answer = answer.map(|body| Payload::Upstream(body, stays));
-                Ok(answer.map(|body| Guarded::new(body, Some(release))))
+                Ok(answer.map(|body| Guarded::new(body, Some(Box::new(release)))))
             }
             Err(rejection) => {
                 tracing::debug!(error = &rejection as &dyn std::error::Error, "no answer of the backend's");

@@ -185,7 +185,8 @@ impl DataPath {
 impl serve::Service for DataPath {
     type Body = Reply;
 
-    /// No `async fn`: that would keep the request twice, and move the journey about.
+    /// No `async fn`: that would keep the request twice, and move the journey about. In line, it is made where it stays.
+    #[inline(always)]
     fn call(
         &self,
         peer: SocketAddr,

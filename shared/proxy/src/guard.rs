@@ -50,6 +50,20 @@ impl<G: OnEnd> OnEnd for Option<G> {
     }
 }
 
+impl<G: OnEnd> OnEnd for Box<G> {
+    fn on_end(self, end: End) {
+        G::on_end(*self, end);
+    }
+
+    fn on_data(&mut self, data: &Bytes) {
+        G::on_data(self, data);
+    }
+
+    fn on_trailers(&mut self, trailers: &mut HeaderMap) {
+        G::on_trailers(self, trailers);
+    }
+}
+
 /// A body that tells its guard of its end exactly once: at the last frame, at an error, or when it is dropped.
 #[derive(Debug)]
 pub struct Guarded<B: Body, G: OnEnd> {

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use cofferdam_model::{CellIndex, CellReason, Resort, headers};
+use cofferdam_model::{CellIndex, CellReason, Resort};
 use cofferdam_proxy::grpc::{self, Call, Code};
 use cofferdam_proxy::replay::{BodyError, ReplayBody};
 use cofferdam_proxy::upstream::{ConnectFault, Head, Lease, SendFault, Upstream, UpstreamBody};
-use http::header::{HeaderValue, RETRY_AFTER};
+use http::header::RETRY_AFTER;
 use http::{HeaderMap, Response};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
@@ -19,6 +19,7 @@ use super::metrics::Metrics;
 use super::outgoing::Outgoing;
 use super::reject::{Reason, Rejection};
 use super::retry::{Facts, Fault, Step, next_step};
+use super::said::Said;
 use super::view::View;
 use crate::cells::{Cell, OnCell};
 
@@ -68,18 +69,6 @@ struct Trial<'a> {
 struct Failed {
     fault: Fault,
     retry_after: Option<Duration>,
-}
-
-/// What an agent says beside an answer; a backend without one says nothing.
-#[derive(Default)]
-struct Said<'a> {
-    report: Option<&'a HeaderValue>,
-    /// Why it refused.
-    refused: Option<&'a HeaderValue>,
-    /// That it lost its backend, and how.
-    fault: Option<&'a HeaderValue>,
-    /// In how many milliseconds it cuts what is left.
-    leaving_ms: Option<&'a HeaderValue>,
 }
 
 /// Tries the cells until one answers, or the rule says that nothing is left to try. No `async fn`: that would keep what was
@@ -348,43 +337,6 @@ fn rejection(failed: &Failed) -> Rejection {
         }
         Fault::BodyIdle => Rejection::new(Reason::BodyIdle, "nothing came of the body for too long"),
         Fault::BodyBroken => Rejection::new(Reason::BodyBroken, "the request's body ended early"),
-    }
-}
-
-impl<'a> Said<'a> {
-    /// One look at each name, since most answers have none of these, or the report alone: looking for each costs a hash.
-    fn read(fields: &'a HeaderMap) -> Self {
-        let mut said = Self::default();
-        for (name, value) in fields.iter().filter(|(name, _)| headers::is_internal(name)) {
-            if *name == headers::LOAD {
-                said.report.get_or_insert(value);
-            } else if *name == headers::REFUSED {
-                said.refused.get_or_insert(value);
-            } else if *name == headers::FAULT {
-                said.fault.get_or_insert(value);
-            } else if *name == headers::LEAVING_MS {
-                said.leaving_ms.get_or_insert(value);
-            }
-        }
-        said
-    }
-
-    /// Whether the cell takes work: one that leaves, or whose backend is gone, answers as well.
-    fn takes_work(&self) -> bool {
-        self.refused.is_none_or(|reason| reason != CellReason::Cell.as_str())
-    }
-
-    /// Tells an agent's own refusal from a backend's answer.
-    fn fault(&self) -> Option<Fault> {
-        match self.refused {
-            Some(word) => CellReason::from_wire(word.as_bytes()).map(Fault::Refused),
-            None => self.fault.map(|word| Fault::BackendLost { stale: word == "stale" }),
-        }
-    }
-
-    /// When a cell that leaves cuts what is left.
-    fn leaves_in(&self) -> Option<Duration> {
-        Some(Duration::from_millis(self.leaving_ms?.to_str().ok()?.parse().ok()?))
     }
 }
 

@@ -20,6 +20,7 @@ mod published;
 mod reject;
 mod release;
 mod retry;
+mod said;
 mod view;
 
 use std::net::{IpAddr, SocketAddr};

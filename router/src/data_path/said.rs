@@ -1,0 +1,58 @@
+//! What an agent says beside an answer, in fields that no client sees. It knows no cell.
+
+use std::time::Duration;
+
+use cofferdam_model::{CellReason, headers};
+use http::HeaderMap;
+use http::header::HeaderValue;
+
+use super::retry::Fault;
+
+/// What an agent says beside an answer; a backend without one says nothing.
+#[derive(Default)]
+pub(super) struct Said<'a> {
+    pub(super) report: Option<&'a HeaderValue>,
+    /// Why it refused.
+    refused: Option<&'a HeaderValue>,
+    /// That it lost its backend, and how.
+    fault: Option<&'a HeaderValue>,
+    /// In how many milliseconds it cuts what is left.
+    leaving_ms: Option<&'a HeaderValue>,
+}
+
+impl<'a> Said<'a> {
+    /// One look at each name, since most answers have none of these, or the report alone: looking for each costs a hash.
+    pub(super) fn read(fields: &'a HeaderMap) -> Self {
+        let mut said = Self::default();
+        for (name, value) in fields.iter().filter(|(name, _)| headers::is_internal(name)) {
+            if *name == headers::LOAD {
+                said.report.get_or_insert(value);
+            } else if *name == headers::REFUSED {
+                said.refused.get_or_insert(value);
+            } else if *name == headers::FAULT {
+                said.fault.get_or_insert(value);
+            } else if *name == headers::LEAVING_MS {
+                said.leaving_ms.get_or_insert(value);
+            }
+        }
+        said
+    }
+
+    /// Whether the cell takes work: one that leaves, or whose backend is gone, answers as well.
+    pub(super) fn takes_work(&self) -> bool {
+        self.refused.is_none_or(|reason| reason != CellReason::Cell.as_str())
+    }
+
+    /// Tells an agent's own refusal from a backend's answer.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        match self.refused {
+            Some(word) => CellReason::from_wire(word.as_bytes()).map(Fault::Refused),
+            None => self.fault.map(|word| Fault::BackendLost { stale: word == "stale" }),
+        }
+    }
+
+    /// When a cell that leaves cuts what is left.
+    pub(super) fn leaves_in(&self) -> Option<Duration> {
+        Some(Duration::from_millis(self.leaving_ms?.to_str().ok()?.parse().ok()?))
+    }
+}

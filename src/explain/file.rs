@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use cofferdam_fleet::{Bucket, Fleet};
+use cofferdam_fleet::{Bucket, Cell, Fleet};
 use cofferdam_model::TenantId;
 use cofferdam_placement::Placement;
 use cofferdam_router::placement_spec;
@@ -28,13 +28,8 @@ pub(super) fn explain(path: &Path, tenant: &str) -> anyhow::Result<Explanation> 
         "revision": fleet.revision.0,
         "digest": table.digest().to_string(),
         "plan": plan.map(|plan| plan.name.as_str()),
-        "cells": cells.iter().map(|cell| json!({
-            "id": cell.id.as_str(),
-            "zone": cell.zone.as_str(),
-            "url": cell.url.to_string(),
-            "state": cell.state.as_str(),
-            "until": cell.until.map(|until| humantime::format_rfc3339_seconds(until).to_string()),
-        })).collect::<Vec<_>>(),
+        "cells": cells.iter().map(|cell| view(cell)).collect::<Vec<_>>(),
+        "draining": table.drained_of(&tenant).map(|cell| view(&fleet.cells[cell.get()])).collect::<Vec<_>>(),
     });
     let limits = plan.map(|plan| {
         let mut tenants = level("tenant", Some(&plan.bucket), Some(plan.max_in_flight), "plan");
@@ -57,6 +52,16 @@ pub(super) fn explain(path: &Path, tenant: &str) -> anyhow::Result<Explanation> 
         "zone_separated": table.zone_separated(),
     });
     Ok(Explanation { placement, limits: limits.unwrap_or(Value::Null), fleet: said, findings: Vec::new() })
+}
+
+fn view(cell: &Cell) -> Value {
+    json!({
+        "id": cell.id.as_str(),
+        "zone": cell.zone.as_str(),
+        "url": cell.url.to_string(),
+        "state": cell.state.as_str(),
+        "until": cell.until.map(|until| humantime::format_rfc3339_seconds(until).to_string()),
+    })
 }
 
 fn level(name: &str, bucket: Option<&Bucket>, max_in_flight: Option<u32>, source: &str) -> Value {

@@ -73,11 +73,6 @@ fn of_cell(at: usize, cell: &Value) -> Vec<String> {
             seconds(ms.as_u64()?)
         ))
     }));
-    match cell["state"].as_str() {
-        Some("draining") => found.push(format!("{name} drains, until {}", word(&cell["until"]))),
-        Some("disabled") => found.push(format!("{name} is disabled")),
-        _ => {}
-    }
     found
 }
 

@@ -15,6 +15,7 @@ pub(super) fn text(explanation: &Explanation, is_live: bool) -> String {
     let mut lines_of = vec![where_it_is(placement)];
     let said = said(placement);
     lines_of.extend(scope(placement).filter(|_| !said.is_empty()).into_iter().chain(said));
+    lines_of.extend(draining(placement));
     lines_of.extend([whose_word(placement, fleet), String::new()]);
     if findings.is_empty() && is_live {
         lines_of.push(
@@ -57,6 +58,14 @@ fn where_it_is(placement: &Value) -> String {
         }
     };
     format!("tenant {} is on {}: {why}", word(&placement["tenant"]), cells.join(", "))
+}
+
+/// Cells that it leaves: their requests are no mistake.
+fn draining(placement: &Value) -> impl Iterator<Item = String> {
+    placement["draining"].as_array().into_iter().flatten().map(|cell| {
+        let [id, until] = ["id", "until"].map(|name| word(&cell[name]));
+        format!("{id} was one of its cells and drains until {until}: what is in flight there or marked with it still goes there")
+    })
 }
 
 fn whose_word(placement: &Value, fleet: &Value) -> String {

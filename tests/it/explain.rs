@@ -248,3 +248,32 @@ fn a_file_explains_all_that_does_not_change_by_itself() {
     assert!(!printed.contains("Nothing is wrong") && !printed.contains("store"), "{printed}");
     assert_eq!(explain("NOT-ONE", &[]).status.code(), Some(2));
 }
+
+#[tokio::test]
+async fn a_cell_that_the_tenant_leaves_is_told_by_a_router_and_by_a_file() {
+    let (home, second) = (Scripted::named("home").await, Scripted::named("second").await);
+    let leaving = free_port();
+    let url = format!("url: \"http://{leaving}\"");
+    let fleet = fleet(&[home.address, second.address, leaving], "")
+        .replace(&url, &format!("{url}, state: draining, until: 2999-01-01T00:00:00Z"));
+    let router = TestRouter::start(&fleet);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fleet.yaml");
+    std::fs::write(&file, fleet).unwrap();
+    let line = "cell-c was one of its cells and drains until 2999-01-01T00:00:00Z: ";
+    let mut leave = 0;
+    for tenant in ["t-0", "t-1", "t-2", "t-3", "t-4", "t-5", "t-6", "t-7"] {
+        let told = json_of(&router, tenant).await;
+        let draining = told["placement"]["draining"].as_array().unwrap();
+        assert!(draining.iter().all(|cell| cell["id"] == "cell-c" && cell["state"] == "draining"), "{told}");
+        assert_eq!(told["placement"]["cells"].as_array().unwrap().len(), 2, "nobody is on it any more");
+        let by_router = text(explain(&router, tenant, &[]).await.stdout);
+        let by_file = text(run(&["explain", tenant, "--fleet", file.to_str().unwrap()]).stdout);
+        for printed in [by_router, by_file] {
+            assert_eq!(printed.contains(line), !draining.is_empty(), "{printed}");
+        }
+        leave += draining.len();
+    }
+    // Two of three pairs of the three cells had it.
+    assert!((1..8).contains(&leave), "{leave}");
+}

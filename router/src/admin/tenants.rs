@@ -5,6 +5,7 @@ use std::time::Instant;
 use axum::Json;
 use axum::extract::{Path, State};
 use cofferdam_model::TenantId;
+use cofferdam_placement::Reason;
 use cofferdam_telemetry::top::Ranking;
 use serde_json::{Value, json};
 
@@ -27,6 +28,8 @@ pub(super) async fn show(
     let placed = fitted.place(&tenant);
     let cells: Vec<_> = placed.shard.cells().iter().map(|cell| &snapshot.cells[cell.get()]).collect();
     let plan = fleet.tenant.plan_for(&tenant).map(|plan| fleet.plans[usize::from(plan.0)].name.as_str());
+    let draining = snapshot.placement.drained_of(&tenant).filter(|_| placed.reason == Reason::Slot);
+    let draining = draining.map(|cell| CellView::new(snapshot, cell, now));
     let [used, refused] = [By::Use, By::Refusals].map(|by| admin.top.ranking(by, now));
     let count = |ranking: &Ranking<TenantId>| {
         ranking.entries.iter().find(|entry| entry.key == tenant).map(|entry| entry.count)
@@ -52,6 +55,8 @@ pub(super) async fn show(
         },
         "retries_left": snapshot.retries.left(placed.slot, &fleet.retry_budget, now) as u64,
         "confined": fleet.poison_guard && snapshot.losses.is_confined(&tenant, now),
+        // Cells that it leaves, where it follows the table.
+        "draining": draining.collect::<Vec<_>>(),
         "cells": placed.shard.cells().iter().map(|cell| CellView::new(snapshot, *cell, now)).collect::<Vec<_>>(),
     })))
 }

@@ -106,6 +106,13 @@ impl Placement {
         Some(self.cut(self.before_drain.as_ref()?, slot, self.size_at(slot, tenant)))
     }
 
+    /// The cells that the tenant had before they began to drain; none where it does not follow the table.
+    pub fn drained_of(&self, tenant: &TenantId) -> impl Iterator<Item = CellIndex> {
+        let before = self.shard_before_drain(tenant).filter(|_| self.place(tenant).reason == Reason::Slot);
+        let cells = before.into_iter().flat_map(|shard| shard.cells()).copied();
+        cells.filter(|&cell| self.state_of(cell) == CellState::Draining)
+    }
+
     /// How many cells the tenant has by its slot.
     pub fn size_of(&self, tenant: &TenantId) -> usize {
         self.size_at(self.slot_of(tenant), tenant)

@@ -16,6 +16,11 @@ pub(super) fn text(explanation: &Explanation, is_live: bool) -> String {
     let said = said(placement);
     lines_of.extend(scope(placement).filter(|_| !said.is_empty()).into_iter().chain(said));
     lines_of.extend(draining(placement));
+    if placement["waits_for_release"] == true {
+        lines_of.push(
+            "its slot has other cells in this file, and keeps those before until it is released".to_owned(),
+        );
+    }
     lines_of.extend([whose_word(placement, fleet), String::new()]);
     if findings.is_empty() && is_live {
         lines_of.push(
@@ -134,4 +139,23 @@ pub(super) fn order(at: usize) -> String {
 /// A time out of milliseconds, to a tenth of a second.
 pub(super) fn seconds(ms: u64) -> String {
     humantime::format_duration(Duration::from_millis(ms / 100 * 100)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_tenant_that_waits_for_its_release_is_told_so() {
+        let text = |waits: bool| {
+            let placement = json!({ "tenant": "t", "shard": ["a", "b"], "reason": "slot", "slot": 7, "waits_for_release": waits });
+            let (limits, fleet) = (Value::Null, json!({ "fleet": "f" }));
+            text(&Explanation { placement, limits, fleet, findings: Vec::new() }, true)
+        };
+        let line = "keeps those before until it is released";
+        assert!(text(true).contains(line) && !text(false).contains(line), "{}", text(true));
+        assert!(text(true).starts_with("tenant t is on a (home), b: by its slot, 7\n"));
+    }
 }

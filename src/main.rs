@@ -12,6 +12,7 @@ mod demo;
 mod drill;
 mod explain;
 mod limits;
+mod moved;
 mod pairs;
 mod place;
 mod placed;
@@ -66,6 +67,7 @@ enum Command {
     Quarantine(placed::Quarantine),
     Release(placed::Release),
     Rollout(rollout::Args),
+    Move(moved::Args),
     Demo(demo::Args),
 }
 
@@ -93,6 +95,7 @@ fn main() -> ExitCode {
         Command::Quarantine(args) => placed::quarantine(&args),
         Command::Release(args) => placed::release(&args),
         Command::Rollout(args) => rollout::run(args),
+        Command::Move(args) => moved::run(args),
         Command::Demo(args) => demo::run(args),
     };
     done.unwrap_or_else(|error| process::complain(&error))

@@ -25,7 +25,9 @@ use crate::admin::{self, Admin};
 use crate::before::Before;
 use crate::cells::{Directory, RestraintCollector, probe_for_ever};
 use crate::data_path::{self, DataPath};
+use crate::door::Doors;
 use crate::limits_metrics::LimitsMetrics;
+use crate::moves::{Moves, MovesCollector};
 use crate::overrides::placement::Changes;
 use crate::overrides::{Overrides, OverridesCollector};
 use crate::releasing::{ReleaseCollector, Releasing};
@@ -123,8 +125,11 @@ impl Router {
         registry.register_collector(Box::new(LimitsMetrics::new(limits.clone())));
         registry.register_collector(Box::new(OverridesCollector::new(Arc::clone(&overrides.limits))));
         registry.register_collector(Box::new(OverridesCollector::new(Arc::clone(&overrides.placement))));
-        let changes = Changes::register(&mut registry);
         registry.register_collector(Box::new(ReleaseCollector(Arc::clone(&releasing))));
+        let (changes, doors) = (Changes::register(&mut registry), Doors::default());
+        let (kept, store) = (Arc::clone(&overrides.placement), shared.clone());
+        let moves = Arc::new(Moves::new(kept, doors.clone(), store, changes.clone()));
+        registry.register_collector(Box::new(MovesCollector(Arc::clone(&moves))));
         if let Some(store) = &shared {
             registry.register_collector(Box::new(SharingCollector::new(Arc::clone(store))));
         }
@@ -138,6 +143,7 @@ impl Router {
         let workers = listen::deal(listeners.data, n_workers)?.into_iter().map(|listeners| {
             let path = DataPath::new(
                 Arc::clone(&overrides),
+                doors.worker(),
                 limits.clone(),
                 metrics.clone(),
                 census.clone(),
@@ -152,11 +158,13 @@ impl Router {
         overrides.follow(&mut control);
         control.spawn(Arc::clone(&releasing).follow());
         control.spawn(Arc::clone(&ledger).follow());
+        control.spawn(Arc::clone(&moves).run());
         let admin = Admin {
             snapshots: Arc::clone(&snapshots),
             overrides: Arc::clone(&overrides),
             changes,
             releasing,
+            moves,
             limits,
             shared: shared.clone(),
             top,

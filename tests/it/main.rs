@@ -33,6 +33,7 @@ mod limits_published;
 mod limits_routes;
 mod limits_settled;
 mod malformed;
+mod moved;
 mod observability;
 mod overrides_on_disk;
 mod pairs;

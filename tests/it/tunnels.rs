@@ -18,10 +18,10 @@ use crate::support::routers::{TestRouter, settings};
 use crate::support::scripted::{Play, Refusing, Scripted, answer};
 use crate::support::{ANY, eventually, within};
 
-const ASKING: &str = "connection: keep-alive, Upgrade\r\nupgrade: websocket\r\nsec-websocket-key: a2V5\r\n\
+pub(crate) const ASKING: &str = "connection: keep-alive, Upgrade\r\nupgrade: websocket\r\nsec-websocket-key: a2V5\r\n\
                       sec-websocket-version: 13\r\nsec-websocket-protocol: chat\r\n";
 
-const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: WebSocket\r\n\
+pub(crate) const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: WebSocket\r\n\
                       sec-websocket-accept: YWNj\r\nsec-websocket-protocol: chat\r\n\r\n";
 
 fn ask(path: &str) -> String {

@@ -28,6 +28,13 @@ pub(crate) fn run(arguments: &[&str]) -> Output {
     Command::new(EXE).args(arguments).env_remove("COFFERDAM_FLEET").stdin(Stdio::null()).output().unwrap()
 }
 
+/// The same for words that are told to a router's admin listener, beside a test's own work.
+pub(crate) async fn run_at(admin: SocketAddr, words: &str) -> Output {
+    let words = format!("{words} --admin http://{admin}");
+    let run = move || run(&words.split(' ').collect::<Vec<_>>());
+    tokio::task::spawn_blocking(run).await.unwrap()
+}
+
 /// A port that was free a moment ago. Who uses it must be ready to find it taken.
 pub(crate) fn free_port() -> SocketAddr {
     TcpListener::bind(ANY).unwrap().local_addr().unwrap()
@@ -208,6 +215,34 @@ impl RealFleet {
     /// Writes the fleet file anew.
     pub(crate) fn write(&self, text: &str) {
         fs::write(self.folder.path().join("fleet.yaml"), text).unwrap();
+    }
+}
+
+/// A router by itself, one of several.
+#[derive(Debug)]
+pub(crate) struct RealRouter {
+    pub(crate) process: Process,
+    pub(crate) data: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    pub(crate) probes: SocketAddr,
+}
+
+impl RealRouter {
+    /// Starts a router with this fleet file, these flags and variables; its log goes to the file's folder.
+    pub(crate) async fn start(name: &str, file: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Self {
+        // A port can be taken between its choice and its use; then others are chosen.
+        for _ in 0..5 {
+            let [data, admin, probes] = [free_port(), free_port(), free_port()];
+            let at = [data, admin, probes].map(|address| address.to_string());
+            let fixed = ["router", "--fleet", file.to_str().unwrap(), "--workers", "2", "--listen", &at[0]];
+            let arguments = [&fixed[..], &["--admin", &at[1], "--probe-listen", &at[2]], flags].concat();
+            let folder = file.parent().unwrap();
+            let mut process = Process::start_with(folder, name, &arguments, variables);
+            if ready(&mut process, probes).await.is_some() {
+                return Self { process, data, admin, probes };
+            }
+        }
+        panic!("no router in five attempts");
     }
 }
 

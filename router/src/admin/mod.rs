@@ -5,6 +5,7 @@ mod cells;
 mod fleet;
 mod limits;
 mod losses;
+mod moves;
 mod placement;
 mod refusal;
 mod release;
@@ -18,7 +19,8 @@ use axum::routing::{get, post, put};
 
 pub(crate) use state::Admin;
 
-/// The routes: `/fleet`, `/cells`, `/losses`, `/tenants/{tenant}` and its `/limits`, `/pin` and `/quarantine`, `/placement`, its
+/// The routes: `/fleet`, `/cells`, `/losses`, `/tenants/{tenant}` and its `/limits`, `/pin`, `/quarantine` and `/move`,
+/// `/placement`, its
 /// `/release` and that one's `/stop` and `/go`, `/limits/top`, `/blast`.
 pub(crate) fn routes(admin: Admin) -> Router {
     Router::new()
@@ -29,6 +31,7 @@ pub(crate) fn routes(admin: Admin) -> Router {
         .route("/tenants/{tenant}/limits", get(limits::show).put(limits::put).delete(limits::clear))
         .route("/tenants/{tenant}/pin", put(placement::pin).delete(placement::unpin))
         .route("/tenants/{tenant}/quarantine", put(placement::quarantine).delete(placement::release))
+        .route("/tenants/{tenant}/move", get(moves::show).put(moves::begin).delete(moves::stop))
         .route("/placement", get(placement::list))
         .route("/placement/release", get(release::show))
         .route("/placement/release/stop", post(release::stop))

@@ -96,10 +96,12 @@ async fn clear(admin: Admin, of: Reason, tenant: &str, body: &Bytes) -> Result<J
     tenants::show(State(admin), Path(tenant.as_str().to_owned())).await
 }
 
-fn refused(error: AlterError<NotPlaced>) -> Refused {
+pub(super) fn refused(error: AlterError<NotPlaced>) -> Refused {
     of_alter(error, |refused| match refused {
-        NotPlaced::UnknownTenant(_) | NotPlaced::Nothing { .. } => StatusCode::NOT_FOUND,
+        NotPlaced::UnknownTenant(_) | NotPlaced::Nothing { .. } | NotPlaced::NotMoving(_) => {
+            StatusCode::NOT_FOUND
+        }
         NotPlaced::Placement(_) | NotPlaced::NoWard => StatusCode::BAD_REQUEST,
-        NotPlaced::TooManyNew(_) | NotPlaced::Unshared => StatusCode::CONFLICT,
+        _ => StatusCode::CONFLICT,
     })
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::state::time;
-use crate::overrides::placement::{Record, Touched, Word};
+use crate::overrides::placement::{Heard, Move, MoveEnded, Phase, Record, Touched, Word};
 
 /// Everything that is said of a tenant's cells.
 pub(super) fn shown(record: &Record, now_ms: u64) -> Value {
@@ -22,6 +22,45 @@ pub(super) fn shown(record: &Record, now_ms: u64) -> Value {
     json!({
         "quarantine": word(&record.quarantine),
         "pin": word(&record.pin),
+        "move": record.moving.as_ref().map(moving),
+        "last_move": record.moved.as_ref().map(moved),
         "new_cells": record.touched.iter().map(touched).collect::<Vec<_>>(),
+    })
+}
+
+/// A move that goes on.
+pub(super) fn moving(it: &Move) -> Value {
+    let heard = |(session, heard): (&String, &Heard)| {
+        let said = match heard {
+            Heard::Holding(n) => json!({ "phase": "holding", "in_flight": n }),
+            Heard::LettingIn => json!({ "phase": "letting_in" }),
+        };
+        (session.clone(), said)
+    };
+    json!({
+        "id": it.id,
+        "phase": match it.phase {
+            Phase::Holding => "holding",
+            Phase::LettingIn => "letting_in",
+        },
+        "to": it.pin.to,
+        "since": time(it.since_ms),
+        "deadline": time(it.deadline_ms),
+        "author": it.pin.author,
+        "reason": it.pin.reason,
+        "routers": it.routers.iter().map(heard).collect::<serde_json::Map<_, _>>(),
+    })
+}
+
+/// A move that has ended.
+pub(super) fn moved(it: &MoveEnded) -> Value {
+    json!({
+        "id": it.id,
+        "to": it.to,
+        "since": time(it.since_ms),
+        "ended": time(it.ended_ms),
+        "took_ms": it.ended_ms.saturating_sub(it.since_ms),
+        "outcome": if it.undone.is_none() { "done" } else { "undone" },
+        "why": it.undone,
     })
 }

@@ -8,6 +8,7 @@ use cofferdam_limits::Limits;
 use cofferdam_limits::redis::RedisStore;
 use parking_lot::Mutex;
 
+use crate::moves::Moves;
 use crate::overrides::Overrides;
 use crate::overrides::placement::Changes;
 use crate::releasing::Releasing;
@@ -21,6 +22,7 @@ pub(crate) struct Admin {
     pub(crate) overrides: Arc<Overrides>,
     pub(crate) changes: Changes,
     pub(crate) releasing: Arc<Releasing>,
+    pub(crate) moves: Arc<Moves>,
     pub(crate) limits: Limits,
     /// The store that is shared with other routers, where there is one.
     pub(crate) shared: Option<Arc<RedisStore>>,

@@ -9,6 +9,7 @@
 
 mod admit;
 mod choose;
+mod detour;
 mod forward;
 mod identify;
 mod limit_fields;
@@ -24,6 +25,7 @@ mod said;
 mod view;
 
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -44,12 +46,14 @@ use hyper::body::Incoming;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
+use self::detour::{Detour, enter};
 use self::identify::Identified;
 pub(crate) use self::metrics::Metrics;
 use self::outgoing::Outgoing;
 use self::reject::{Reason, Rejection};
 use self::release::{Closing, Reply};
 use self::view::{CachedView, View};
+use crate::door::{Door, Inside};
 use crate::overrides::Overrides;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
@@ -59,6 +63,7 @@ use crate::top::Counters;
 #[derive(Debug)]
 pub(crate) struct DataPath {
     view: Arc<CachedView>,
+    door: Arc<Door>,
     limits: Limits,
     metrics: Metrics,
     census: Census,
@@ -72,13 +77,29 @@ struct Traveller<'v> {
     call: Call,
     body: ReplayBody,
     identified: Identified<'v>,
+    inside: Inside,
     outgoing: Outgoing,
+}
+
+/// What becomes of a request that does not set out.
+enum Stop {
+    /// Its answer.
+    Answered(Box<Response<Reply>>),
+    /// It waits, or looks anew.
+    Again(Box<Detour>),
+}
+
+impl From<Response<Reply>> for Stop {
+    fn from(answer: Response<Reply>) -> Self {
+        Self::Answered(answer.into())
+    }
 }
 
 impl DataPath {
     /// A data path for one worker, over what all workers share.
     pub(crate) fn new(
         overrides: Arc<Overrides>,
+        door: Arc<Door>,
         limits: Limits,
         metrics: Metrics,
         census: Census,
@@ -86,16 +107,23 @@ impl DataPath {
         settings: &Settings,
     ) -> Self {
         let view = Arc::new(CachedView::new(overrides, metrics.clone(), settings.upstream));
-        Self { view, limits, metrics, census, top, body: settings.body }
+        Self { view, door, limits, metrics, census, top, body: settings.body }
     }
 
     /// The journey.
-    async fn journey(&self, peer: SocketAddr, request: Request<Incoming>, span: Span) -> Response<Reply> {
+    async fn journey(
+        &self,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+        span: Span,
+        arrived: Instant,
+    ) -> Response<Reply> {
         let view = &self.view.current();
-        let Traveller { closing, call, body, identified, mut outgoing } =
-            match self.set_out(view, peer, request, &span) {
+        let Traveller { closing, call, body, identified, inside, mut outgoing } =
+            match self.set_out(view, peer, request, &span, arrived) {
                 Ok(traveller) => traveller,
-                Err(answer) => return *answer,
+                Err(Stop::Answered(answer)) => return *answer,
+                Err(Stop::Again(detour)) => return self.go_round(peer, *detour, span, arrived).await,
             };
         let (snapshot, class) = (&view.snapshot, identified.route.class);
         let deadline = outgoing.deadline(closing.arrived);
@@ -105,7 +133,7 @@ impl DataPath {
         };
         let Identified { tenant, route, .. } = &admitted.identified;
         self.top.admitted(tenant, route.cost, closing.arrived);
-        let waiting = closing.waits(class);
+        let waiting = closing.waits(class, inside);
         let admitted = match admitted.permit.delay() {
             Duration::ZERO => admitted,
             // In a box, which keeps every other request's future small.
@@ -121,6 +149,24 @@ impl DataPath {
         closing.release(forwarded, waiting)
     }
 
+    /// The journey anew, once there is nothing to wait for. In a box, since it leads back there.
+    fn go_round(
+        &self,
+        peer: SocketAddr,
+        detour: Detour,
+        span: Span,
+        arrived: Instant,
+    ) -> Pin<Box<dyn Future<Output = Response<Reply>> + Send + '_>> {
+        Box::pin(async move {
+            if let Err(rejection) = detour.wait(arrived).await {
+                let (view, is_grpc) = (&self.view.current(), detour.is_grpc);
+                let (metrics, top) = (&self.metrics, &*self.top);
+                return Closing { view, metrics, top, arrived, is_grpc }.reject(rejection);
+            }
+            self.journey(peer, detour.request, span, arrived).await
+        })
+    }
+
     /// Everything before the limits are asked, or the answer of who does not come so far. No `async fn`: that would keep the
     /// head, which it lends, to the journey's end.
     fn set_out<'v>(
@@ -129,10 +175,11 @@ impl DataPath {
         peer: SocketAddr,
         request: Request<Incoming>,
         span: &Span,
-    ) -> Result<Traveller<'v>, Box<Response<Reply>>> {
+        arrived: Instant,
+    ) -> Result<Traveller<'v>, Stop> {
         let (mut head, body) = request.into_parts();
         let is_grpc = grpc::is_call(&head);
-        let (metrics, top, arrived) = (&self.metrics, &*self.top, Instant::now());
+        let (metrics, top) = (&self.metrics, &*self.top);
         let closing = Closing { view, metrics, top, arrived, is_grpc };
         let snapshot = &view.snapshot;
         match settle(&mut head) {
@@ -141,14 +188,16 @@ impl DataPath {
             Err(rejection) => return Err(stray(closing, rejection).into()),
         }
         let call = Call::read(&head, closing.arrived.into())
-            .map_err(|error| closing.reject(Rejection::new(Reason::BadRequest, error.to_string())))
-            .map_err(Box::new)?;
-        let identified = identify::identify(view, peer.ip(), &head)
-            .map_err(|rejection| closing.reject(rejection))
-            .map_err(Box::new)?;
+            .map_err(|error| closing.reject(Rejection::new(Reason::BadRequest, error.to_string())))?;
+        let identified =
+            identify::identify(view, peer.ip(), &head).map_err(|rejection| closing.reject(rejection))?;
         if published::is_asked(&head, &identified, snapshot) {
             return Err(closing.publish(&identified, &self.limits).into());
         }
+        let inside = match enter(&self.door, &identified, &self.view, view) {
+            Ok(inside) => inside,
+            Err(outside) => return Err(Stop::Again(Detour::new(head, body, outside).into())),
+        };
         if !span.is_disabled() {
             span.record("tenant", identified.tenant.as_str());
             let class = identified.route.class;
@@ -158,7 +207,7 @@ impl DataPath {
         let withheld = || Withheld::new(&head.headers, headers::is_internal, named);
         let body = ReplayBody::without(body, head.version, self.body, withheld);
         match self.outgoing(head, call, &body, &identified, snapshot, peer) {
-            Ok(outgoing) => Ok(Traveller { closing, call, body, identified, outgoing }),
+            Ok(outgoing) => Ok(Traveller { closing, call, body, identified, inside, outgoing }),
             Err(rejection) => Err(closing.turn_away(rejection, &identified, &self.limits).into()),
         }
     }
@@ -197,7 +246,7 @@ impl serve::Service for DataPath {
             "request", %peer, method = %request.method(), path = request.uri().path(),
             tenant = Empty, class = Empty, cell = Empty,
         );
-        let journey = self.journey(peer, request, span.clone());
+        let journey = self.journey(peer, request, span.clone(), Instant::now());
         let shown = |response: &Response<Reply>| {
             tracing::debug!(status = response.status().as_u16(), "request answered");
         };

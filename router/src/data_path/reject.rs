@@ -42,6 +42,8 @@ pub(crate) enum Reason {
     Limit(Level, Limited),
     /// An agent refused, and there was nowhere else to go.
     Cell(CellReason),
+    /// The tenant is being moved to other cells, and the request waited for that in vain, or there was no room to wait.
+    Moving,
     /// All cells of the shard are so full that this class of requests is not sent.
     Shed,
     /// No cell of the shard could be reached.
@@ -73,6 +75,7 @@ impl Reason {
         match self {
             Self::Limit(level, limited) => (level.as_str(), limited.as_str()),
             Self::Cell(reason) => ("cell", reason.as_str()),
+            Self::Moving => ("tenant", "moving"),
             Self::Shed | Self::PairDown | Self::Lost | Self::Malformed | Self::Deadline => {
                 ("cell", self.word())
             }
@@ -110,6 +113,7 @@ impl Reason {
             Self::Cell(CellReason::Tenant) => "cell_tenant",
             Self::Cell(CellReason::Class) => "cell_class",
             Self::Cell(CellReason::Cell) => "cell_full",
+            Self::Moving => "tenant_moving",
             Self::Shed => "shed",
             Self::PairDown => "pair_down",
             Self::Lost => "cell_lost",
@@ -142,6 +146,7 @@ impl Reason {
                 (StatusCode::SERVICE_UNAVAILABLE, "This class of requests is full")
             }
             Self::Cell(CellReason::Cell) => (StatusCode::SERVICE_UNAVAILABLE, "The cell has no room"),
+            Self::Moving => (StatusCode::SERVICE_UNAVAILABLE, "You are being moved to other cells"),
             Self::Shed => (StatusCode::SERVICE_UNAVAILABLE, "Your cells have no room for this class"),
             Self::PairDown => (StatusCode::SERVICE_UNAVAILABLE, "None of your cells can be reached"),
             Self::Lost => (StatusCode::BAD_GATEWAY, "The cell was lost during the request"),

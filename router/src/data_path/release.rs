@@ -31,6 +31,7 @@ use super::published;
 use super::reject::{Reason, Rejection};
 use super::view::View;
 use crate::cells::OnCell;
+use crate::door::Inside;
 use crate::top::Counters;
 
 /// The body of every answer.
@@ -46,6 +47,8 @@ struct Held {
     /// The permit, and whether a backend may have seen the request.
     permit: Option<(Permit, bool)>,
     on_cell: Option<(OnCell, CellIndex, TenantId)>,
+    /// The place inside, of whoever was let in.
+    _inside: Option<Inside>,
     view: Arc<View>,
     class: ClassIndex,
     arrived: Instant,
@@ -96,7 +99,7 @@ impl Closing<'_> {
         identified: &Identified<'_>,
         limits: &Limits,
     ) -> Response<Reply> {
-        let held = self.hold(identified.route.class, rejection.reason.outcome());
+        let held = self.hold(identified.route.class, None, rejection.reason.outcome());
         let mut response = self.own_answer(rejection, held);
         self.show(identified, limits, &mut response);
         response
@@ -117,8 +120,8 @@ impl Closing<'_> {
     }
 
     /// Counts the request as given up by its client, unless what is returned is told that there is an answer.
-    pub(super) fn waits(self, class: ClassIndex) -> Waiting {
-        Waiting(self.hold(class, Outcome::ClientGone))
+    pub(super) fn waits(self, class: ClassIndex, inside: Inside) -> Waiting {
+        Waiting(self.hold(class, Some(inside), Outcome::ClientGone))
     }
 
     /// The answer for a request that its limits refused.
@@ -128,7 +131,7 @@ impl Closing<'_> {
         let jitter = self.view.snapshot.fleet.limits.jitter.as_f64();
         let shown = identified.shown();
         let rejection = Rejection::limit(&refusal, jitter).violates(&refusal, shown);
-        let held = self.hold(identified.route.class, rejection.reason.outcome());
+        let held = self.hold(identified.route.class, None, rejection.reason.outcome());
         let mut response = self.own_answer(rejection, held);
         shown.set(response.headers_mut(), &refusal.standing, Some(&refusal));
         response
@@ -190,10 +193,20 @@ impl Closing<'_> {
         }
     }
 
-    fn hold(self, class: ClassIndex, outcome: Outcome) -> InFlight {
+    fn hold(self, class: ClassIndex, inside: Option<Inside>, outcome: Outcome) -> InFlight {
         let Self { view, arrived, is_grpc, .. } = self;
         let (permit, on_cell, view, settles) = (None, None, Arc::clone(view), false);
-        InFlight(Some(Box::new(Held { permit, on_cell, view, class, arrived, outcome, is_grpc, settles })))
+        InFlight(Some(Box::new(Held {
+            permit,
+            on_cell,
+            _inside: inside,
+            view,
+            class,
+            arrived,
+            outcome,
+            is_grpc,
+            settles,
+        })))
     }
 
     fn own_answer(self, rejection: Rejection, in_flight: InFlight) -> Response<Reply> {
@@ -315,78 +328,4 @@ impl Drop for Waiting {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use arc_swap::ArcSwap;
-    use cofferdam_fleet::Fleet;
-    use cofferdam_proxy::upstream::UpstreamLimits;
-    use http::{HeaderName, HeaderValue, StatusCode};
-    use prometheus_client::registry::Registry;
-
-    use super::super::view::CachedView;
-    use super::*;
-    use crate::cells::Directory;
-    use crate::overrides::Overrides;
-    use crate::snapshot::Snapshot;
-    use crate::top::Top;
-
-    /// The counters that are not zero, after `work` with what closes a call.
-    fn counted(work: impl FnOnce(Closing<'_>)) -> Vec<String> {
-        let text =
-            "fleet: f\nrevision: 7\ncells: [{ id: a, url: 'http://a:1' }, { id: b, url: 'http://b:1' }]\n";
-        let fleet = Fleet::parse(text, Path::new(".")).unwrap().fleet;
-        let snapshot = Arc::new(Snapshot::build(fleet, &Directory::default()).unwrap());
-        let mut registry = Registry::default();
-        let metrics = Metrics::register(&mut registry);
-        let snapshots = Arc::new(ArcSwap::new(snapshot));
-        let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), None, None));
-        let view = CachedView::new(overrides, metrics.clone(), UpstreamLimits::default()).current();
-        let top = &Top::default().worker();
-        work(Closing { view: &view, metrics: &metrics, top, arrived: Instant::now(), is_grpc: true });
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-        let counters = text.lines().filter(|line| line.starts_with("cofferdam_router_requests_total{"));
-        counters.filter(|line| !line.ends_with(" 0")).map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn a_request_that_panics_on_its_way_is_no_client_that_went() {
-        let panics = |closing: Closing<'_>| {
-            let waiting = closing.waits(ClassIndex(0));
-            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
-                let _waiting = waiting;
-                panic!("on its way");
-            }));
-            assert!(caught.is_err());
-        };
-        let counted = counted(panics);
-        assert!(counted.len() == 1 && counted[0].contains(r#"outcome="failed""#), "{counted:?}");
-    }
-
-    #[test]
-    fn a_call_counts_by_the_status_in_its_trailers() {
-        for (status, outcome) in [("0", "success"), ("14", "server_error"), ("5", "client_error")] {
-            let counted = counted(|closing| {
-                let mut in_flight = closing.hold(ClassIndex(0), Outcome::of_status(StatusCode::OK));
-                let trailers = [(HeaderName::from_static("grpc-status"), HeaderValue::from_static(status))];
-                in_flight.on_trailers(&mut HeaderMap::from_iter(trailers));
-                in_flight.on_end(End::Complete);
-            });
-            let expected = format!(r#"outcome="{outcome}""#);
-            assert!(counted.len() == 1 && counted[0].contains(&expected), "{counted:?}");
-        }
-    }
-
-    #[test]
-    fn a_call_that_panics_is_refused_as_a_call() {
-        counted(|closing| {
-            let answer = panicked(closing.metrics, true);
-            assert_eq!(
-                (answer.status(), &answer.headers()[grpc::STATUS]),
-                (StatusCode::OK, &"13".parse().unwrap())
-            );
-            assert_eq!(panicked(closing.metrics, false).status(), StatusCode::INTERNAL_SERVER_ERROR);
-        });
-    }
-}
+mod tests;

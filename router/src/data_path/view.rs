@@ -50,10 +50,16 @@ impl CachedView {
     pub(super) fn current(&self) -> Arc<View> {
         let mut view = self.view.lock();
         // Whoever swaps the snapshot has the overrides fitted to it.
-        if view.generation != self.overrides.generation() {
+        if !self.is_current(&view) {
             *view = Arc::new(View::new(&self.overrides, Some(&view), &self.metrics, self.limits));
         }
         Arc::clone(&view)
+    }
+
+    /// Whether nothing has changed since `view` was made.
+    #[inline]
+    pub(super) fn is_current(&self, view: &View) -> bool {
+        view.generation == self.overrides.generation()
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct Kept<S: Said> {
     store: Option<Store>,
     /// There is something that the disk has not.
     unsaved: Notify,
+    /// There is something that whoever waits for changes has not seen.
+    unseen: Notify,
 }
 
 #[derive(Debug)]
@@ -96,6 +98,11 @@ impl<E: Error> From<LinkError> for AlterError<E> {
 }
 
 impl<S> Altered<S> {
+    /// Unless it is later than that, by the store's clock.
+    pub(super) fn not_after(self, not_after_ms: Option<u64>) -> Self {
+        Self { not_after_ms, ..self }
+    }
+
     /// That it is this, or nothing.
     pub(super) fn to(value: Option<S>) -> Self {
         Self { value, not_after_ms: None }
@@ -111,13 +118,36 @@ impl<S: Said> Kept<S> {
             let (seen, followed, looked_at) = Default::default();
             Store { book, seen, followed, looked_at }
         });
-        let (said, fitted, unsaved) = (Mutex::new(said), ArcSwap::from_pointee(fitted), Notify::new());
-        Self { shared, said, fitted, store, unsaved }
+        let (said, fitted) = (Mutex::new(said), ArcSwap::from_pointee(fitted));
+        Self { shared, said, fitted, store, unsaved: Notify::new(), unseen: Notify::new() }
     }
 
     /// What binds.
     pub(crate) fn fitted(&self) -> Arc<S::Fitted> {
         self.fitted.load_full()
+    }
+
+    /// The same, and whoever looks at the generation from now on sees that it is new.
+    pub(crate) fn settled(&self) -> Arc<S::Fitted> {
+        let _said = self.said.lock();
+        self.fitted.load_full()
+    }
+
+    /// The time by which ends are judged, in milliseconds since 1970.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.shared.clock.now_ms()
+    }
+
+    /// Waits for the next change; one waits at a time.
+    pub(crate) async fn changed(&self) {
+        self.unseen.notified().await;
+    }
+
+    /// Looks at once whether the store has anything new; where it does not answer, what is known stays.
+    pub(crate) async fn catch_up(&self) {
+        if let Some(store) = &self.store {
+            let _ = self.look(store).await;
+        }
     }
 
     /// The fleet file that is current now.
@@ -306,6 +336,7 @@ impl<S: Said> Kept<S> {
         let shared = &self.shared;
         self.fitted.store(Arc::new(S::fit(&said, &shared.snapshots.load_full(), &shared.clock)));
         shared.generation.fetch_add(1, Ordering::Release);
+        self.unseen.notify_one();
         result
     }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Cells, DEDICATED, REST, STATES, WARDS, json_of, others, pin, place, quarantine, served, to};
 use crate::support::eventually;
-use crate::support::processes::run;
+use crate::support::processes::run_at;
 use crate::support::routers::settings;
 
 #[tokio::test]
@@ -104,13 +104,7 @@ async fn the_command_pins_unpins_quarantines_and_releases() {
     let cells = Cells::start().await;
     let router = cells.router(settings());
     let other = others(&router, "acme").await;
-    let command = async |words: &str| {
-        let at = format!("http://{}", router.admin);
-        let words: Vec<String> = words.split(' ').chain(["--admin", &at]).map(str::to_owned).collect();
-        let done =
-            tokio::task::spawn_blocking(move || run(&words.iter().map(String::as_str).collect::<Vec<_>>()));
-        done.await.unwrap()
-    };
+    let command = async |words: &str| run_at(router.admin, words).await;
     let prints = async |words: &str| {
         let done = command(words).await;
         assert!(done.status.success(), "{words}: {done:?}");

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::{Cells, REST, STATES, json_of, others, pin, place, quarantine, served, shared, to};
 use crate::support::eventually;
-use crate::support::processes::{Process, free_port, ready};
+use crate::support::processes::RealRouter;
 use crate::support::redis::RedisServer;
 use crate::support::routers::{TestRouter, settings, tell};
 
@@ -121,25 +121,10 @@ async fn a_router_whose_clock_is_wrong_makes_no_changes_and_judges_ends_by_the_s
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("fleet.yaml");
     std::fs::write(&file, cells.file(1, &STATES, REST)).unwrap();
-    let [data, admin, probes] = [free_port(), free_port(), free_port()];
-    let arguments = [
-        ("--fleet", file.to_str().unwrap().to_owned()),
-        ("--listen", data.to_string()),
-        ("--admin", admin.to_string()),
-        ("--probe-listen", probes.to_string()),
-        ("--store", server.url()),
-    ];
-    let arguments: Vec<String> =
-        arguments.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]).collect();
     let library = later_clock(folder.path());
     let wrong = [("LD_PRELOAD", library.as_str()), ("LATER_S", "7200")];
-    let mut router = Process::start_with(
-        folder.path(),
-        "wrong",
-        &[&["router".to_owned()][..], &arguments].concat(),
-        &wrong,
-    );
-    ready(&mut router, probes).await.unwrap();
+    let router = RealRouter::start("wrong", &file, &["--store", &server.url()], &wrong).await;
+    let admin = router.admin;
     let refused = eventually("a store", async || {
         let refused = tell(admin, "PUT", "/tenants/acme/pin", &to("cell-a cell-b", "1h")).await;
         (!refused.text().contains("no connection to the store")).then_some(refused)

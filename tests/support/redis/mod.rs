@@ -206,7 +206,9 @@ pub(crate) fn begin_epochs(connection: &mut ::redis::Connection, fleet: &Fleet) 
     let info: String = ::redis::cmd("INFO").arg("server").query(connection).unwrap();
     let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap();
     let mut commands = ::redis::pipe();
-    for epoch in (0..BUCKETS).map(|bucket| fleet.epoch(bucket)).chain([fleet.ceiling_epoch()]) {
+    for epoch in
+        (0..BUCKETS).map(|bucket| fleet.epoch(bucket)).chain([fleet.ceiling_epoch(), fleet.roll_epoch()])
+    {
         commands.cmd("SET").arg(epoch.as_str()).arg(format!("{run_id}:0")).ignore();
     }
     commands.exec(connection).unwrap();

@@ -7,17 +7,22 @@ use cofferdam_model::{CellId, NameError};
 use serde::Deserialize;
 
 use super::super::asked::{self, AskedError};
-use super::record::Word;
+use super::word::Word;
 
 /// Cells that a tenant is to have for a while.
 #[derive(Debug)]
 pub(crate) struct Asked {
     /// Empty where nobody named any.
-    pub(super) to: Vec<CellId>,
+    to: Vec<CellId>,
     lasting: Duration,
     author: Option<String>,
     reason: String,
 }
+
+/// The longest and the usual time that requests may be held back for a move, and for how long its pin lasts where nobody says.
+const LONGEST_HOLD: Duration = Duration::from_secs(300);
+const USUAL_HOLD: Duration = Duration::from_secs(30);
+const USUAL_PIN: &str = "30d";
 
 /// Who ends what was asked for, and why, where that is said.
 #[derive(Debug, Default, Deserialize)]
@@ -36,6 +41,8 @@ struct Written {
     lasting: Option<String>,
     author: Option<String>,
     reason: Option<String>,
+    /// Of a move alone.
+    timeout: Option<String>,
 }
 
 /// Why a change cannot be made as it is asked for.
@@ -45,6 +52,10 @@ pub(crate) enum ChangeError {
     Asked(#[from] AskedError),
     #[error("to: {0}")]
     Cell(#[from] NameError),
+    #[error("timeout: {0:?} is not a time from 1s to 5min")]
+    Timeout(String),
+    #[error("timeout: only a move has one")]
+    NoMove,
     #[error("reason is missing: whoever finds the tenant elsewhere will want to know why")]
     NoReason,
 }
@@ -52,6 +63,39 @@ pub(crate) enum ChangeError {
 impl Asked {
     pub(crate) fn read(json: &[u8]) -> Result<Self, ChangeError> {
         let written: Written = serde_json::from_slice(json).map_err(AskedError::from)?;
+        if written.timeout.is_some() { Err(ChangeError::NoMove) } else { Self::check(written) }
+    }
+
+    /// A move, and for how long it may take.
+    pub(crate) fn read_move(json: &[u8]) -> Result<(Self, Duration), ChangeError> {
+        let mut written: Written = serde_json::from_slice(json).map_err(AskedError::from)?;
+        let timeout = match written.timeout.take() {
+            None => USUAL_HOLD,
+            Some(text) => match humantime::parse_duration(&text) {
+                Ok(time) if (Duration::from_secs(1)..=LONGEST_HOLD).contains(&time) => time,
+                _ => return Err(ChangeError::Timeout(text)),
+            },
+        };
+        written.lasting.get_or_insert_with(|| USUAL_PIN.to_owned());
+        Ok((Self::check(written)?, timeout))
+    }
+
+    /// The cells; none where nobody named any.
+    pub(crate) fn to(&self) -> &[CellId] {
+        &self.to
+    }
+
+    /// Who asks.
+    pub(crate) fn author(&self) -> Option<&str> {
+        self.author.as_deref()
+    }
+
+    /// Why.
+    pub(crate) fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    fn check(written: Written) -> Result<Self, ChangeError> {
         let to = written.to.iter().map(|cell| CellId::parse(cell)).collect::<Result<_, _>>()?;
         let lasting = asked::lasting(written.lasting)?;
         let author = asked::author(written.author)?;

@@ -11,22 +11,38 @@ struct Labels {
     outcome: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct MoveLabels {
+    outcome: &'static str,
+}
+
 /// Counts them. Clones share everything.
 #[derive(Debug, Clone)]
-pub(crate) struct Changes(Family<Labels, Counter>);
+pub(crate) struct Changes {
+    asked: Family<Labels, Counter>,
+    moves: Family<MoveLabels, Counter>,
+}
 
 impl Changes {
     /// A family in `registry`.
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        let family = Family::default();
+        let (asked, moves) = (Family::default(), Family::default());
         let help = "Changes of tenants' cells that operators asked this router for, by what came of them";
-        registry.register("cofferdam_placement_changes", help, family.clone());
-        Self(family)
+        registry.register("cofferdam_placement_changes", help, asked.clone());
+        let help = "Moves of tenants that this router took to their end, by what came of them";
+        registry.register("cofferdam_placement_moves", help, moves.clone());
+        Self { asked, moves }
     }
 
     /// Counts one, which was made or refused.
     pub(crate) fn count(&self, change: &'static str, is_made: bool) {
         let outcome = if is_made { "made" } else { "refused" };
-        self.0.get_or_create(&Labels { change, outcome }).inc();
+        self.asked.get_or_create(&Labels { change, outcome }).inc();
+    }
+
+    /// Counts a move that has ended.
+    pub(crate) fn count_move(&self, is_done: bool) {
+        let outcome = if is_done { "done" } else { "undone" };
+        self.moves.get_or_create(&MoveLabels { outcome }).inc();
     }
 }

@@ -9,7 +9,8 @@ use cofferdam_placement::{Placed, Reason};
 
 use super::super::clock::StoreClock;
 use super::super::said::{self, Said};
-use super::record::{Record, Word};
+use super::record::Record;
+use super::word::Word;
 use crate::snapshot::Snapshot;
 
 /// Where tenants are: by the snapshot's table, and by what is said of single ones.

@@ -5,8 +5,8 @@ use cofferdam_model::CellId;
 use cofferdam_placement::Reason;
 use serde::{Deserialize, Serialize};
 
-/// For so long a cell that a tenant has come to counts as new.
-const NEW_FOR_MS: u64 = 3_600_000;
+use super::moving::{Ended, Move};
+use super::word::{Touched, Word};
 
 /// Everything that is said of a tenant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,24 +20,12 @@ pub(crate) struct Record {
     /// The cells that it has come to by either, the oldest first. It outlives both.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) touched: Vec<Touched>,
-}
-
-/// Cells that a tenant has for a while, home first, and who said so.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Word {
-    pub(crate) to: Vec<String>,
-    pub(crate) since_ms: u64,
-    pub(crate) until_ms: u64,
+    /// Where it goes on to be moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) author: Option<String>,
-    pub(crate) reason: String,
-}
-
-/// A cell that a tenant had not had before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Touched {
-    pub(crate) cell: String,
-    pub(crate) at_ms: u64,
+    pub(crate) moving: Option<Move>,
+    /// How the last move ended, for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) moved: Option<Ended>,
 }
 
 /// More new cells than a tenant may come to within an hour.
@@ -98,25 +86,16 @@ impl Record {
         for word in [&mut self.quarantine, &mut self.pin] {
             *word = word.take().filter(|word| word.is_live(now_ms));
         }
+        self.moved = self.moved.take().filter(|moved| now_ms < moved.until_ms());
         let words = [&self.quarantine, &self.pin].into_iter().flatten().map(|word| word.until_ms);
-        self.until_ms = words.chain(self.touched.iter().map(Touched::ends_ms)).max().unwrap_or(0);
+        let moves = [self.moving.as_ref().map(Move::until_ms), self.moved.as_ref().map(Ended::until_ms)];
+        let ends = words.chain(self.touched.iter().map(Touched::ends_ms)).chain(moves.into_iter().flatten());
+        self.until_ms = ends.max().unwrap_or(0);
         (self.until_ms > now_ms).then_some(self)
     }
 
     fn forget(&mut self, now_ms: u64) {
         self.touched.retain(|touched| touched.ends_ms() > now_ms);
-    }
-}
-
-impl Word {
-    pub(crate) fn is_live(&self, now_ms: u64) -> bool {
-        now_ms < self.until_ms
-    }
-}
-
-impl Touched {
-    fn ends_ms(&self) -> u64 {
-        self.at_ms.saturating_add(NEW_FOR_MS)
     }
 }
 

@@ -11,9 +11,11 @@ use super::ask::ask;
 use super::core::Core;
 use super::figures::{Loan, SharingMetrics};
 use super::keys::Fleet;
-use super::link::Link;
+use super::link::{Link, LinkError};
+
 use super::needs::{Needs, Short};
 use super::op::Session;
+use super::roll;
 use super::stand::{level_standing, standing_at};
 use super::subject::Subject;
 use super::syncer::Syncer;
@@ -103,6 +105,20 @@ impl RedisStore {
     /// How the sharing goes.
     pub fn sharing(&self) -> SharingMetrics {
         SharingMetrics::of(&self.0)
+    }
+
+    /// This process's session.
+    pub fn session(&self) -> &Session {
+        &self.0.terms.session
+    }
+
+    /// Every session that lives, at this time of the store's in milliseconds since 1970; nothing while the store has just begun
+    /// to remember, and may not have heard of all.
+    ///
+    /// # Errors
+    /// The store does not say.
+    pub async fn live(&self, now_ms: u64) -> Result<Option<Vec<String>>, LinkError> {
+        roll::known(&self.0, now_ms.saturating_mul(1_000)).await
     }
 
     /// What this process has on loan for `tenant`.

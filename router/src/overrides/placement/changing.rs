@@ -1,0 +1,140 @@
+//! How a tenant's cells are changed by a pin or a quarantine, each in one step that is decided by what is there.
+
+use cofferdam_model::{CellId, CellIndex, CellState, TenantId};
+use cofferdam_placement::{PlacementError, Reason};
+
+use super::super::kept::{AlterError, Altered, Kept};
+use super::asked::Asked;
+use super::record::{Record, TooManyNew};
+use super::word::Word;
+use crate::snapshot::Snapshot;
+
+/// Why a tenant's cells are not changed as was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error("tenant {0} is not in this fleet")]
+    UnknownTenant(TenantId),
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    #[error("the fleet has no cell whose state is quarantine: nobody can be kept apart")]
+    NoWard,
+    #[error(transparent)]
+    TooManyNew(#[from] TooManyNew),
+    #[error("tenant {0} is being moved: wait for its end, or stop the move")]
+    Moving(TenantId),
+    #[error("tenant {0} is not being moved")]
+    NotMoving(TenantId),
+    #[error("the move of tenant {0} cannot be stopped any more: it has its new cells already")]
+    TooLate(TenantId),
+    #[error("tenant {0} is in quarantine, which comes before any pin: release it first")]
+    InQuarantine(TenantId),
+    #[error("tenant {0} has these cells already")]
+    There(TenantId),
+    #[error(
+        "{n_live} of {routers} routers (limits.routers) are heard of, and the others could not be told to hold requests \
+         back: nothing was changed"
+    )]
+    RoutersMissing { n_live: usize, routers: u32 },
+    #[error("tenant {tenant} has no {of} that an operator has set while routers run")]
+    Nothing { tenant: TenantId, of: Reason },
+    #[error(
+        "there is no store by which other routers would hear of it, and the fleet file does not say that there is \
+         none (limits.routers: 1): nothing was changed"
+    )]
+    Unshared,
+}
+
+impl Kept<Record> {
+    /// Puts what is asked for in the place of any pin, or of any quarantine, that `tenant` has. Returns it.
+    pub(crate) async fn put(
+        &self,
+        of: Reason,
+        tenant: &TenantId,
+        asked: &Asked,
+    ) -> Result<Word, AlterError<Refused>> {
+        let snapshot = self.snapshot();
+        self.check_known(&snapshot, tenant).map_err(AlterError::Refused)?;
+        self.alter(tenant, |old, now_ms| {
+            let mut record = at_rest(old, tenant)?;
+            let to = match asked.to().is_empty() && of == Reason::Quarantine {
+                true => wards(&snapshot, tenant)?,
+                false => asked.to().to_vec(),
+            };
+            snapshot.placement.named(of, tenant, &to)?;
+            let known = known_cells(&record, &snapshot, tenant, now_ms);
+            record.touch(&to, &known, snapshot.fleet.placement.max_new_cells, now_ms)?;
+            let word = asked.word(&to, now_ms);
+            *record.word_mut(of) = Some(word.clone());
+            Ok((Altered::to(record.settled(now_ms)), word))
+        })
+        .await
+    }
+
+    /// Takes the pin, or the quarantine, of `tenant` away.
+    pub(crate) async fn clear(&self, of: Reason, tenant: &TenantId) -> Result<(), AlterError<Refused>> {
+        self.check_shared(&self.snapshot()).map_err(AlterError::Refused)?;
+        self.alter(tenant, |old, now_ms| {
+            let mut record = at_rest(old, tenant)?;
+            match record.word_mut(of).take() {
+                Some(word) if word.is_live(now_ms) => Ok((Altered::to(record.settled(now_ms)), ())),
+                _ => Err(Refused::Nothing { tenant: *tenant, of }),
+            }
+        })
+        .await
+    }
+
+    /// Whether the tenant's cells can be changed here at all.
+    pub(super) fn check_known(&self, snapshot: &Snapshot, tenant: &TenantId) -> Result<(), Refused> {
+        self.check_shared(snapshot)?;
+        match snapshot.fleet.tenant.plan_for(tenant) {
+            Some(_) => Ok(()),
+            None => Err(Refused::UnknownTenant(*tenant)),
+        }
+    }
+
+    /// One router alone needs no store; two that do not know of each other must not differ.
+    fn check_shared(&self, snapshot: &Snapshot) -> Result<(), Refused> {
+        match self.are_shared() || snapshot.fleet.limits.routers == Some(1) {
+            true => Ok(()),
+            false => Err(Refused::Unshared),
+        }
+    }
+}
+
+/// What is said of a tenant, which is not being moved.
+pub(super) fn at_rest(old: Option<Record>, tenant: &TenantId) -> Result<Record, Refused> {
+    let record = old.unwrap_or_default();
+    if record.moving.is_some() { Err(Refused::Moving(*tenant)) } else { Ok(record) }
+}
+
+/// The cells that a tenant may come to without counting: those that it has now, and those that the file gives it, at once or in
+/// waves.
+pub(super) fn known_cells(
+    record: &Record,
+    snapshot: &Snapshot,
+    tenant: &TenantId,
+    now_ms: u64,
+) -> Vec<String> {
+    let whole = snapshot.placement.place(tenant).shard;
+    let whole = whole.cells().iter().map(|cell| snapshot.cells[cell.get()].id.to_string());
+    by_file(snapshot, tenant)
+        .into_iter()
+        .chain(whole)
+        .chain(record.binding(now_ms).into_iter().flat_map(|word| word.to.clone()))
+        .collect()
+}
+
+/// The cells that a tenant has now where operators have said nothing, home first.
+pub(super) fn by_file(snapshot: &Snapshot, tenant: &TenantId) -> Vec<String> {
+    let cells = snapshot.place(tenant).shard.cells();
+    cells.iter().map(|cell| snapshot.cells[cell.get()].id.to_string()).collect()
+}
+
+/// Cells for a quarantine of which nobody has named any: as many as the tenant has else, by their ids.
+fn wards(snapshot: &Snapshot, tenant: &TenantId) -> Result<Vec<CellId>, Refused> {
+    let placement = &snapshot.placement;
+    let wards = (0..).map(CellIndex).zip(placement.cells());
+    let wards = wards.filter(|(cell, _)| placement.state_of(*cell) == CellState::Quarantine);
+    let wards: Vec<_> = wards.map(|(_, id)| id.clone()).take(placement.size_of(tenant)).collect();
+    if wards.is_empty() { Err(Refused::NoWard) } else { Ok(wards) }
+}

@@ -1,0 +1,154 @@
+//! `cofferdam move`: has a tenant moved to other cells with nothing of it in flight on both. The routers do it; here one is asked to
+//! begin, and then how far it has come. Whoever stops looking stops nothing.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::asked::{self, OfTenant, word};
+
+/// How often it is asked how far the move has come.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How long a router that does not answer is asked again.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Move a tenant to other cells, without a request that is lost or served on both
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    of: OfTenant,
+
+    /// The cells, home first: active or dedicated ones, as many as the tenant has else
+    #[arg(long, value_delimiter = ',', required_unless_present_any = ["status", "stop"])]
+    to: Vec<String>,
+
+    /// For how long its requests may be held back; what is not done by then is undone
+    #[arg(long, default_value = "30s")]
+    timeout: String,
+
+    /// How long the tenant then stays there unless the fleet file says so: at most 30d
+    #[arg(long = "for", default_value = "30d")]
+    lasting: String,
+
+    /// Why, for whoever finds the tenant elsewhere
+    #[arg(long, required_unless_present_any = ["status", "stop"])]
+    reason: Option<String>,
+
+    /// Who moves it; default: the user who runs this
+    #[arg(long)]
+    author: Option<String>,
+
+    /// Only show how far a move has come, or how the last one ended
+    #[arg(long, conflicts_with_all = ["to", "stop"])]
+    status: bool,
+
+    /// Stop a move that has not taken effect
+    #[arg(long, conflicts_with = "to")]
+    stop: bool,
+}
+
+#[tokio::main(flavor = "current_thread")]
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let client = asked::client()?;
+    let author = asked::author(args.author.clone());
+    let mut body = asked::body(&[("reason", args.reason.as_ref()), ("author", author.as_ref())]);
+    let text = if args.status {
+        args.of.answer(&client, "/move", |client, url| client.get(url)).await?
+    } else if args.stop {
+        args.of.answer(&client, "/move", |client, url| client.delete(url).json(&body)).await?
+    } else {
+        body.extend(asked::body(&[("timeout", Some(&args.timeout)), ("for", Some(&args.lasting))]));
+        body.insert("to".to_owned(), args.to.as_slice().into());
+        args.of.answer(&client, "/move", |client, url| client.put(url).json(&body)).await?
+    };
+    let answer = match text {
+        Ok(text) => asked::json(&text)?,
+        Err(code) => return Ok(code),
+    };
+    let (id, mut shown) = (answer["move"]["id"].clone(), String::new());
+    let mut answer = answer;
+    if !args.status && !args.stop {
+        while answer["move"]["id"] == id && !id.is_null() {
+            let now = phase(&answer["move"]);
+            if now != shown && !args.of.json {
+                eprintln!("{now}");
+            }
+            shown = now;
+            answer = next(&args.of, &client).await?;
+        }
+    }
+    match args.of.json {
+        true => println!("{answer}"),
+        false => println!("{}", told(&answer)),
+    }
+    let is_undone = answer["last_move"]["outcome"] == "undone" && answer["move"].is_null();
+    Ok(if is_undone && !args.status && !args.stop { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What the router says a moment later.
+async fn next(of: &OfTenant, client: &reqwest::Client) -> anyhow::Result<Value> {
+    let begun = std::time::Instant::now();
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        match of.answer(client, "/move", |client, url| client.get(url)).await {
+            Ok(Ok(text)) => return asked::json(&text),
+            Ok(Err(_)) => anyhow::bail!(
+                "the router has no answer: the move goes on by itself, and ends by its deadline"
+            ),
+            Err(error) if begun.elapsed() > PATIENCE => {
+                return Err(
+                    error.context("the move goes on by itself, and ends by its deadline: ask another router")
+                );
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// How far a move has come, for people.
+fn phase(it: &Value) -> String {
+    let routers = it["routers"].as_object();
+    let said = routers.into_iter().flatten().map(|(session, said)| {
+        let in_flight = said["in_flight"].as_u64().map_or_else(String::new, |n| format!(", {n} in flight"));
+        format!("router {session}: {}{in_flight}", word(&said["phase"]))
+    });
+    let said: Vec<_> = said.collect();
+    format!(
+        "{} ({})",
+        word(&it["phase"]),
+        if said.is_empty() { "no router has answered yet".to_owned() } else { said.join("; ") }
+    )
+}
+
+/// Where the tenant is, and how its move goes or went, for people.
+fn told(answer: &Value) -> String {
+    let cells =
+        |cells: &Value| cells.as_array().into_iter().flatten().map(word).collect::<Vec<_>>().join(", ");
+    let place = format!("tenant {} is on {}", word(&answer["tenant"]), cells(&answer["shard"]));
+    let (it, last) = (&answer["move"], &answer["last_move"]);
+    if it.is_object() {
+        let deadline = word(&it["deadline"]);
+        return format!(
+            "{place}; it is being moved to {}, until {deadline} at most: {}",
+            cells(&it["to"]),
+            phase(it)
+        );
+    }
+    match last["outcome"].as_str() {
+        Some("done") => format!(
+            "{place}, where it was moved at {} in {} ms",
+            word(&last["ended"]),
+            word(&last["took_ms"])
+        ),
+        Some(_) => format!(
+            "{place}; the move to {} was undone at {}: {}",
+            cells(&last["to"]),
+            word(&last["ended"]),
+            word(&last["why"])
+        ),
+        None => format!("{place}, and was not moved lately"),
+    }
+}

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use cofferdam_fleet::{Class, Fleet, Pin, SuccessionError};
+use cofferdam_fleet::{self as fleet, Class, Fleet, Pin, SuccessionError};
 use cofferdam_model::{Digest, FleetName, Revision, Saturation, TenantId, headers};
 use cofferdam_placement::gate::Refusal;
-use cofferdam_placement::{CellSpec, Placed, Placement, PlacementError, Reason, Slots, Spec};
+use cofferdam_placement::{CellSpec, Inclusion, Placed, Placement, PlacementError, Reason, Slots, Spec};
 use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::via::Via;
 use http::header::InvalidHeaderValue;
@@ -140,6 +140,20 @@ impl Snapshot {
     /// Makes a snapshot. Cells that `directory` knows keep what is known about them.
     pub(crate) fn build(fleet: Fleet, directory: &Directory) -> Result<Self, ReloadError> {
         let placement = Placement::build(&placement_spec(&fleet))?;
+        Self::of(fleet, placement, directory)
+    }
+
+    /// The same, out of the placement that runs: a table in which little changes is made in little time.
+    pub(crate) fn build_after(
+        fleet: Fleet,
+        directory: &Directory,
+        running: &Placement,
+    ) -> Result<Self, ReloadError> {
+        let placement = Placement::build_after(&placement_spec(&fleet), running)?;
+        Self::of(fleet, placement, directory)
+    }
+
+    fn of(fleet: Fleet, placement: Placement, directory: &Directory) -> Result<Self, ReloadError> {
         let plans = fleet.plans.iter().map(|plan| PlanLimits::new(plan, &fleet)).collect::<Result<_, _>>()?;
         let routes = fleet.routes.as_slice().iter();
         let routes = routes.map(|route| RouteLimits::new(route, &fleet)).collect::<Result<_, _>>()?;
@@ -264,6 +278,10 @@ pub fn placement_spec(fleet: &Fleet) -> Spec {
         // The fleet file has only the counts that exist.
         slots: Slots::from_count(u64::from(rules.slots)).unwrap_or_default(),
         cells: cells.collect(),
+        inclusion: match rules.inclusion {
+            fleet::Inclusion::Weight => Inclusion::Weight,
+            fleet::Inclusion::Proportional => Inclusion::Proportional,
+        },
         shard_size: size(tenant.unknown),
         sizes: tenant.plan_of.iter().map(|(tenant, plan)| (*tenant, size(Some(*plan)))).collect(),
         pins: named(&rules.pins),

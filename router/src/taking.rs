@@ -72,7 +72,7 @@ pub(crate) fn next(
     running: &Snapshot,
     can_release: bool,
 ) -> Result<Taking, ReloadError> {
-    let mut snapshot = Snapshot::build(fleet, directory)?;
+    let mut snapshot = Snapshot::build_after(fleet, directory, &running.placement)?;
     let forced = snapshot.may_follow(running)?;
     let wave = running.wave.as_ref().filter(|wave| !wave.is_over());
     if snapshot.placement.digest() == running.placement.digest() {

@@ -12,6 +12,7 @@ import json
 import math
 import sys
 from decimal import Decimal, localcontext
+from fractions import Fraction
 
 from xxh3 import MASK, xxh3_64
 
@@ -63,6 +64,9 @@ def shards(fleet, states):
     zones = [cell["zone"] for cell in cells]
     if len(set(zones)) == 1:
         zones = list(range(len(cells)))
+    if fleet.get("proportional"):
+        yield from pairs(fleet, seeds, [cell["weight"] for cell in cells], zones, places)
+        return
     for slot in range(fleet["slots"]):
         salt = mix(slot + GOLDEN_GAMMA & MASK)
         ranked = sorted((neg_log2(mix(seeds[i] ^ salt)) * rates[i], i) for i in range(len(cells)))
@@ -74,6 +78,30 @@ def shards(fleet, states):
                 if len(shard) == size:
                     break
         yield shard
+
+
+def pairs(fleet, seeds, weights, zones, places):
+    """The pair of every slot where inclusion is in proportion, by Brewer's two stages."""
+    total = sum(weights)
+    of_zone = {zone: sum(w for w, z in zip(weights, zones) if z == zone) for zone in zones}
+    half = [zone for zone in sorted(of_zone) if 2 * of_zone[zone] == total]
+    first = []
+    for weight, zone in zip(weights, zones):
+        if half:
+            first.append(weight if zone == half[0] else 0)
+        else:
+            first.append((weight * (total - of_zone[zone]) << 24) // (total - 2 * of_zone[zone]))
+
+    def best(slot, stage, allowed):
+        salt = mix((stage << 32) + slot + GOLDEN_GAMMA & MASK)
+        ranked = ((Fraction(neg_log2(mix(seeds[i] ^ salt)), w), i) for i, w in enumerate(allowed) if w)
+        return min(ranked)[1]
+
+    for slot in range(fleet["slots"]):
+        one = best(slot, 0, first)
+        other = best(slot, 1, [0 if zones[i] == zones[one] else w for i, w in enumerate(weights)])
+        pair = [places[one], places[other]]
+        yield pair[::-1] if mix((2 << 32) + slot + GOLDEN_GAMMA & MASK) & 1 else pair
 
 
 def width(fleet):
@@ -98,7 +126,7 @@ def digest(fleet, ids, table):
     pins, quarantine = fleet["pins"], fleet.get("quarantine", {})
     sizes = {tenant: size for tenant, size in fleet.get("sizes", {}).items() if size != fleet["shard_size"]}
     states = {cell["id"]: state(cell) for cell in fleet["cells"]}
-    plain = not quarantine and not sizes and set(states.values()) == {"active"}
+    plain = not fleet.get("proportional") and not quarantine and not sizes and set(states.values()) == {"active"}
 
     def named(shards):
         yield number(len(shards))
@@ -120,6 +148,7 @@ def digest(fleet, ids, table):
         stream += named(quarantine)
         stream.append(number(len(sizes)))
         stream += [text(tenant) + number(sizes[tenant]) for tenant in sorted(sizes, key=str.encode)]
+    stream += [text("proportional")] if fleet.get("proportional") else []
     return f"{xxh3_64(b''.join(stream)):016x}"
 
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use cofferdam_model::{Alphabet, CellId, Digest, TenantId, Weight, ZoneId};
-use cofferdam_placement::{CellSpec, Placement, Slots, Spec};
+use cofferdam_placement::{CellSpec, Inclusion, Placement, Slots, Spec};
 use serde::{Deserialize, Serialize};
 
 /// Every character that a fleet file can add to its tenants' alphabet.
@@ -31,6 +31,9 @@ pub(crate) struct Recorded {
     pub(crate) digest: String,
     slots: u32,
     shard_size: usize,
+    /// Whether inclusion is in proportion to weight.
+    #[serde(default)]
+    proportional: bool,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     sizes: BTreeMap<String, usize>,
     cells: Vec<Cell>,
@@ -71,6 +74,7 @@ impl Recorded {
             digest: digest.to_string(),
             slots: spec.slots.count(),
             shard_size: spec.shard_size,
+            proportional: spec.inclusion == Inclusion::Proportional,
             sizes: sizes.map(|(tenant, size)| (tenant.to_string(), *size)).collect(),
             cells: spec.cells.iter().map(cell).collect(),
             pins: named(&spec.pins),
@@ -105,6 +109,7 @@ impl Recorded {
             seed,
             slots: Slots::from_count(self.slots.into())?,
             cells: self.cells.iter().map(cell).collect::<Option<_>>()?,
+            inclusion: if self.proportional { Inclusion::Proportional } else { Inclusion::Weight },
             shard_size: self.shard_size,
             sizes: self.sizes.iter().map(|(id, size)| Some((tenant(id)?, *size))).collect::<Option<_>>()?,
             pins: named(&self.pins)?,

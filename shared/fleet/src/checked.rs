@@ -140,7 +140,7 @@ impl Fleet {
         let tenant = TenantRules::read(&root, tenant.as_ref(), alphabet, &plans);
         let size_of =
             |id: &TenantId| tenant.plan_for(id).and_then(|plan| plans.sorted[plan.get()].shard_size);
-        let placement = PlacementRules::read(&root, base_dir, &cells, &tenant.alphabet, size_of);
+        let placement = PlacementRules::read(&root, base_dir, &cells, &tenant.alphabet, &plans, size_of);
         let ceiling = Ceiling::read(&root);
         let limits = LimitRules::read(&root);
         let cell = CellRules::read(&root);

@@ -51,7 +51,7 @@ pub use named::Pin;
 pub use nearest::did_you_mean;
 pub use origin::{Origin, OriginError};
 pub use path::normal_path;
-pub use placement::{Choose, ChooseError, PlacementRules};
+pub use placement::{Choose, ChooseError, Inclusion, InclusionError, PlacementRules};
 pub use plans::{Bucket, MAX_BURST, MAX_IN_FLIGHT, Plan, PlanIndex};
 pub use problem::{FleetError, Problem};
 pub use quota::Quota;

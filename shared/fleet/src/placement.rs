@@ -11,13 +11,14 @@ use crate::affinity::Affinity;
 use crate::cells::Cells;
 use crate::named::{Naming, PIN, Pin, QUARANTINE};
 use crate::node::{Fields, Node};
+use crate::plans::Plans;
 use crate::scalars::{Scalar, Share, scalar};
 
 /// The sizes that a table may have: an index of 16 or of 20 bits out of a tenant's hash.
 const SLOTS: [u64; 2] = [65_536, 1_048_576];
 
 /// The words of the section.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "slots",
     "seed",
     "seed_file",
@@ -26,6 +27,7 @@ const KEYS: [&str; 12] = [
     "quarantine",
     "affinity",
     "choose",
+    "inclusion",
     "max_inclusion",
     "max_new_cells",
     "movement_budget",
@@ -56,6 +58,8 @@ pub struct PlacementRules {
     pub affinity: Option<Affinity>,
     /// How routers choose among a shard's cells; primary by default. It moves nobody to another shard.
     pub choose: Choose,
+    /// How often a cell is in a shard; by weight by default.
+    pub inclusion: Inclusion,
     /// The largest share of slots that one cell may be in, where the file bounds it. A table beyond it is refused.
     pub max_inclusion: Option<Share>,
     /// How many cells that it had not had before a tenant may come to within an hour, by what operators do while routers run;
@@ -78,6 +82,21 @@ pub enum Choose {
     Balance,
 }
 
+/// How often a cell is in a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Inclusion {
+    /// As weighted rendezvous gives it: homes are in proportion to weight, and shards less so.
+    #[default]
+    Weight,
+    /// In proportion to weight, as homes are. For shards of two.
+    Proportional,
+}
+
+/// Why text is no word on inclusion.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not weight or proportional")]
+pub struct InclusionError(String);
+
 /// Why text is no way to choose.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not primary or balance")]
@@ -93,6 +112,7 @@ impl Default for PlacementRules {
             quarantine: Vec::new(),
             affinity: None,
             choose: Choose::default(),
+            inclusion: Inclusion::default(),
             max_inclusion: None,
             max_new_cells: 4,
             movement_budget: None,
@@ -108,6 +128,7 @@ impl PlacementRules {
         base_dir: &Path,
         cells: &Cells<'_>,
         alphabet: &Alphabet,
+        plans: &Plans,
         size_of: impl Fn(&TenantId) -> Option<u16>,
     ) -> Self {
         let mut rules = Self::default();
@@ -137,6 +158,13 @@ impl PlacementRules {
         }
         rules.affinity = fields.get("affinity").and_then(Affinity::read);
         rules.choose = fields.scalar("choose").unwrap_or_default();
+        rules.inclusion = fields.scalar("inclusion").unwrap_or_default();
+        if rules.inclusion == Inclusion::Proportional && !sizes_are_two(rules.shard_size, plans) {
+            let mark = fields.mark_of("inclusion");
+            mark.refuse(
+                "inclusion in proportion is for shards of two: some plan or `shard_size` says otherwise",
+            );
+        }
         rules.max_inclusion = fields.scalar("max_inclusion");
         rules.max_new_cells = fields.whole_u32_or("max_new_cells", 0..=1_000, rules.max_new_cells);
         rules.movement_budget = fields.get("movement_budget").and_then(read_budget);
@@ -154,6 +182,7 @@ impl PlacementRules {
 
 scalar! {
     Choose, Choose::from_str, "primary or balance";
+    Inclusion, Inclusion::from_str, "weight or proportional";
 }
 
 impl FromStr for Choose {
@@ -168,6 +197,18 @@ impl FromStr for Choose {
     }
 }
 
+impl FromStr for Inclusion {
+    type Err = InclusionError;
+
+    fn from_str(text: &str) -> Result<Self, InclusionError> {
+        match text {
+            "weight" => Ok(Self::Weight),
+            "proportional" => Ok(Self::Proportional),
+            _ => Err(InclusionError(text.to_owned())),
+        }
+    }
+}
+
 /// A reason goes to logs and to whoever asks, so it is one line of some text.
 fn read_reason(text: &str) -> Result<Box<str>, String> {
     let text = text.trim();
@@ -178,6 +219,11 @@ fn read_reason(text: &str) -> Result<Box<str>, String> {
         return Err(format!("a reason is one line of at most {MAX_REASON} characters"));
     }
     Ok(text.into())
+}
+
+/// Whether every tenant has two cells. The usual size counts where no plan says otherwise.
+fn sizes_are_two(usual: u16, plans: &Plans) -> bool {
+    plans.sorted.iter().all(|plan| plan.shard_size.unwrap_or(usual) == 2)
 }
 
 /// Slots a minute, out of a rate of any period.

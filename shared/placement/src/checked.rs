@@ -3,7 +3,7 @@
 use cofferdam_model::CellState;
 
 use crate::pool::Pool;
-use crate::spec::{CellSpec, MAX_CELLS, MAX_SHARD_SIZE, PlacementError, Spec};
+use crate::spec::{CellSpec, Inclusion, MAX_CELLS, MAX_SHARD_SIZE, PlacementError, Spec};
 
 /// A spec's cells, sorted and found good: the order of the file decides nothing.
 pub(crate) struct Checked<'a> {
@@ -32,6 +32,10 @@ impl Spec {
         let sizes = || self.sizes.values().copied().chain([self.shard_size]);
         if sizes().any(|size| size == 0) {
             return Err(PlacementError::EmptyShard);
+        }
+        let other = sizes().find(|size| *size != 2);
+        if let Some(size) = other.filter(|_| self.inclusion == Inclusion::Proportional) {
+            return Err(PlacementError::ProportionalSize(size));
         }
         let (size, n_cells, zones) = (sizes().max().unwrap_or(0), active.n_cells(), active.n_zones());
         match size {

@@ -22,7 +22,12 @@ pub(crate) fn cell_seed(cell: &CellId, seed: u64) -> u64 {
 
 /// What a slot's draws have in common.
 pub(crate) fn slot_salt(slot: u32) -> u64 {
-    mix(u64::from(slot) + GOLDEN_GAMMA)
+    stage_salt(slot, 0)
+}
+
+/// The same for draws of several stages, which have nothing to do with each other.
+pub(crate) fn stage_salt(slot: u32, stage: u8) -> u64 {
+    mix(((u64::from(stage) << 32) | u64::from(slot)).wrapping_add(GOLDEN_GAMMA))
 }
 
 /// The uniform draw of a cell in a slot.

@@ -28,6 +28,12 @@
 //!    those, best first; the first is home. In one zone it is the `k` best cells. A shard of `k` is therefore the
 //!    beginning of the shard of `k + 1`.
 //!    The table is made for the largest shard of any tenant; each tenant has the beginning of its slot's.
+//!    Where inclusion is asked for in proportion, a pair is drawn in two stages instead (Brewer 1963): first the smallest
+//!    `-log2(u) / f`, then among the cells of the other zones (in one zone: among the other cells) the smallest `-log2(u') / weight`. With `W` all
+//!    weight and `W_z` that of the cell's zone (in one zone: of the cell), `f` is `weight * (W - W_z) * 2^24 / (W - 2 W_z)`, rounded
+//!    down; where some zone has just half of `W`, it is `weight` there and nobody else takes part. `u'` is `u` with `slot + 2^32` in
+//!    the place of the slot. The second one is home where the last bit of `mix(slot + 2^33 + 0x9e3779b97f4a7c15)` is 1.
+//!    A cell is then in `2 weight / W` of the pairs, and home in `weight / W`.
 //! 6. **Pins** come before the table, and name distinct cells that are active or dedicated, within one zone too.
 //!    **Quarantine** comes before pins, and names quarantine cells.
 //! 7. **Digest.** XXH3-64 with seed 0 over the bytes that [`Placement::digest`] describes.
@@ -40,6 +46,7 @@
 //! and that lone cell is then in every shard of two.
 
 pub mod blast;
+mod brewer;
 mod by_tenant;
 mod checked;
 mod comparison;
@@ -57,6 +64,7 @@ mod rendezvous;
 mod sets;
 mod simulation;
 mod spec;
+mod update;
 mod violations;
 
 pub use comparison::{CellChange, CellShare, Comparison, Remapped};
@@ -67,5 +75,5 @@ pub use reason::Reason;
 pub use release::Release;
 pub use sets::Sets;
 pub use simulation::{Simulation, Trial};
-pub use spec::{CellSpec, MAX_CELLS, MAX_SHARD_SIZE, PlacementError, Slots, Spec};
+pub use spec::{CellSpec, Inclusion, MAX_CELLS, MAX_SHARD_SIZE, PlacementError, Slots, Spec};
 pub use violations::Violation;

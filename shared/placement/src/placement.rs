@@ -11,12 +11,14 @@ use crate::digest::DigestWriter;
 use crate::hash;
 use crate::pool::Pool;
 use crate::reason::Reason;
-use crate::spec::{MAX_SHARD_SIZE, PlacementError, Slots, Spec};
+use crate::spec::{Inclusion, MAX_SHARD_SIZE, PlacementError, Slots, Spec};
+use crate::update::{OldCell, OldTable};
 
 /// Who has which cells. Immutable once built: a new fleet file makes a new one.
 pub struct Placement {
     seed: u64,
     slots: Slots,
+    inclusion: Inclusion,
     shard_size: usize,
     /// The size of the largest shard.
     width: usize,
@@ -57,6 +59,20 @@ impl Placement {
     ///
     /// Refuses a spec that makes no table; see [`PlacementError`].
     pub fn build(spec: &Spec) -> Result<Self, PlacementError> {
+        Self::build_out_of(spec, None)
+    }
+
+    /// The same, byte for byte, out of the placement before: where few cells differ, it takes a few draws for each slot, and
+    /// where none does, none.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build).
+    pub fn build_after(spec: &Spec, before: &Self) -> Result<Self, PlacementError> {
+        Self::build_out_of(spec, Some(before))
+    }
+
+    fn build_out_of(spec: &Spec, before: Option<&Self>) -> Result<Self, PlacementError> {
         let (Checked { cells, width }, active) = spec.check()?;
         let drains = cells.iter().any(|cell| cell.state == CellState::Draining);
         let before_drain = drains
@@ -64,18 +80,26 @@ impl Placement {
         let by_slot = |tenant: &TenantId| hash::slot_of(tenant, spec.seed, spec.slots);
         let sizes = spec.sizes.iter().map(|(tenant, size)| (by_slot(tenant), *tenant, *size));
         let none = || ByTenant::new(Vec::new());
+        let names: Box<[CellId]> = cells.iter().map(|cell| cell.id.clone()).collect();
+        let table = |pool: &Pool<'_>| {
+            let old = before.into_iter().flat_map(Self::old_tables);
+            let carried = { old }.find_map(|old| old.carried_over(spec, pool, &names, width));
+            carried.map_or_else(|| pool.table(spec, width), Ok)
+        };
+        let (of_active, before_drain) = (table(&active)?, before_drain.as_ref().map(table).transpose()?);
         let mut placement = Self {
             seed: spec.seed,
             slots: spec.slots,
+            inclusion: spec.inclusion,
             shard_size: spec.shard_size,
             width,
             zone_separated: active.zone_separated(),
-            cells: cells.iter().map(|cell| cell.id.clone()).collect(),
+            cells: names,
             weights: cells.iter().map(|cell| cell.weight).collect(),
             zones: cells.iter().map(|cell| cell.zone.clone()).collect(),
             states: cells.iter().map(|cell| cell.state).collect(),
-            table: active.table(spec, width),
-            before_drain: before_drain.map(|pool| pool.table(spec, width)),
+            table: of_active,
+            before_drain,
             sizes: ByTenant::new(sizes.filter(|(_, _, size)| *size != spec.shard_size).collect()),
             pins: none(),
             quarantine: none(),
@@ -85,6 +109,24 @@ impl Placement {
         placement.quarantine = placement.named_by_tenant(Reason::Quarantine, &spec.quarantine)?;
         placement.digest = placement.compute_digest();
         Ok(placement)
+    }
+
+    /// The tables that another one can be made out of, each with the cells that took part.
+    fn old_tables(&self) -> Vec<OldTable<'_>> {
+        let before_drain = self.before_drain.as_ref().map(|table| self.old_table(table, true));
+        std::iter::once(self.old_table(&self.table, false)).chain(before_drain).collect()
+    }
+
+    fn old_table<'a>(&'a self, table: &'a [CellIndex], drains: bool) -> OldTable<'a> {
+        let cell = |at: usize| {
+            let state = self.states[at];
+            let took_part = state == CellState::Active || (drains && state == CellState::Draining);
+            let (id, zone, weight) = (&self.cells[at], &self.zones[at], self.weights[at].thousandths());
+            took_part.then_some(OldCell { id, zone, weight })
+        };
+        let cells = (0..self.cells.len()).map(cell).collect();
+        let (seed, slots, inclusion, width) = (self.seed, self.slots, self.inclusion, self.width);
+        OldTable { seed, slots, inclusion, width, cells, table }
     }
 
     /// The tenant's cells: its quarantine or its pin, or else one hash and one load.
@@ -265,7 +307,8 @@ impl Placement {
     /// - for each slot, from 0: its shard's indexes, home first;
     /// - the number of pins, and for each, by the tenant id's bytes: the text of the tenant id, then the indexes.
     ///
-    /// That is so for a fleet whose cells are all active, without a quarantine, and where every tenant has as many cells.
+    /// That is so for a fleet whose cells are all active, without a quarantine, where every tenant has as many cells and inclusion
+    /// is by weight.
     /// For any other
     ///
     /// - the text is `cofferdam placement 2`;
@@ -274,7 +317,7 @@ impl Placement {
     /// - each cell's id is followed by the text of its state;
     /// - the tenant of a pin is followed by the number of its indexes;
     /// - behind the pins stands the quarantine, in the same form; and the number of tenants with a size that is not the
-    ///   usual one, and for each, by the tenant id's bytes: its text, and the size.
+    ///   usual one, and for each, by the tenant id's bytes: its text, and the size; and, where it is so, the text `proportional`.
     ///
     /// Weights and zones show in the table. So does the map's seed, as soon as there are two cells; it may be secret and
     /// is not written down.
@@ -285,7 +328,12 @@ impl Placement {
     /// Whether it says nothing that the first layout of digests has no words for.
     fn is_plain(&self) -> bool {
         let all_active = self.states.iter().all(|state| *state == CellState::Active);
-        all_active && self.quarantine.is_empty() && self.width == self.shard_size && self.sizes.is_empty()
+        let by_weight = self.inclusion == Inclusion::Weight;
+        all_active
+            && by_weight
+            && self.quarantine.is_empty()
+            && self.width == self.shard_size
+            && self.sizes.is_empty()
     }
 
     // Every number is bounded far below 2^32 by the spec's check.
@@ -325,6 +373,9 @@ impl Placement {
                 writer.text(tenant.as_str());
                 writer.number(*size as u32);
             }
+        }
+        if self.inclusion == Inclusion::Proportional {
+            writer.text("proportional");
         }
         writer.finish()
     }

@@ -1,10 +1,11 @@
 //! The cells that take part in a table, and the table that they make. It knows what a cell's state is only by who is in.
 
-use cofferdam_model::{CellIndex, ZoneId};
+use cofferdam_model::{CellId, CellIndex, ZoneId};
 
+use crate::brewer::{Brewer, TooHeavy};
 use crate::hash;
 use crate::rendezvous::{Entrant, rank};
-use crate::spec::{CellSpec, Spec};
+use crate::spec::{CellSpec, Inclusion, PlacementError, Spec};
 
 /// Some cells of a fleet, each with its place among all.
 pub(crate) struct Pool<'a> {
@@ -39,19 +40,39 @@ impl<'a> Pool<'a> {
         self.zones.len() > 1
     }
 
-    /// `width` cells for each slot, slot by slot: one draw for each slot and cell.
-    pub(crate) fn table(&self, spec: &Spec, width: usize) -> Box<[CellIndex]> {
+    /// A cell's place among all, and what it is, by its name.
+    pub(crate) fn find(&self, id: &CellId) -> Option<(CellIndex, &'a CellSpec)> {
+        let found = self.cells.binary_search_by_key(&id, |(_, cell)| &cell.id);
+        found.ok().map(|at| self.cells[at])
+    }
+
+    /// `width` cells for each slot, slot by slot: one draw for each slot and cell, and two where inclusion is in proportion.
+    pub(crate) fn table(&self, spec: &Spec, width: usize) -> Result<Box<[CellIndex]>, PlacementError> {
         let entrants = self.entrants(spec.seed);
+        if spec.inclusion == Inclusion::Proportional {
+            let brewer = Brewer::new(&entrants).map_err(|too_heavy| self.too_heavy(too_heavy))?;
+            return Ok((0..spec.slots.count()).flat_map(|slot| brewer.pair(slot)).collect());
+        }
         let mut table = Vec::with_capacity(spec.slots.count() as usize * width);
         let mut best = Vec::with_capacity(width + 1);
         for slot in 0..spec.slots.count() {
             rank(slot, &entrants, width, &mut best);
             table.extend(best.iter().map(|candidate| candidate.cell));
         }
-        table.into()
+        Ok(table.into())
     }
 
-    fn entrants(&self, seed: u64) -> Vec<Entrant> {
+    fn too_heavy(&self, TooHeavy { group }: TooHeavy) -> PlacementError {
+        let of_group = self.cells.iter().find(|(cell, spec)| self.group(*cell, spec) == group);
+        let name = of_group.map_or_else(String::new, |(_, spec)| match self.zone_separated() {
+            true => format!("zone {}", spec.zone),
+            false => format!("cell {}", spec.id),
+        });
+        PlacementError::ProportionalWeight(name)
+    }
+
+    /// The cells as the draw sees them, in their order.
+    pub(crate) fn entrants(&self, seed: u64) -> Vec<Entrant> {
         let entrant = |&(cell, spec): &(CellIndex, &CellSpec)| Entrant {
             seed: hash::cell_seed(&spec.id, seed),
             weight: spec.weight.thousandths(),

@@ -55,6 +55,17 @@ impl Slots {
     }
 }
 
+/// How often a cell is in a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Inclusion {
+    /// As often as cells of such weights come to be the best ones: homes are in proportion to weight, and shards less so. What
+    /// changes in one cell moves what it must.
+    #[default]
+    Weight,
+    /// In proportion to weight, as homes are; for shards of two. What changes in one cell moves a little more than it must.
+    Proportional,
+}
+
 /// Everything that decides who has which cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
@@ -64,6 +75,8 @@ pub struct Spec {
     pub slots: Slots,
     /// The cells, in any order: they are sorted by id.
     pub cells: Vec<CellSpec>,
+    /// How often a cell is in a shard.
+    pub inclusion: Inclusion,
     /// How many cells a tenant has, unless `sizes` says otherwise.
     pub shard_size: usize,
     /// Tenants with shards of another size.
@@ -78,8 +91,8 @@ pub struct Spec {
 impl Spec {
     /// Pairs out of these cells, with seed 0 and 65,536 slots, and nobody who does not follow the table.
     pub fn new(cells: Vec<CellSpec>) -> Self {
-        let (sizes, pins, quarantine) = Default::default();
-        Self { seed: 0, slots: Slots::default(), cells, shard_size: 2, sizes, pins, quarantine }
+        let (slots, inclusion, sizes, pins, quarantine) = Default::default();
+        Self { seed: 0, slots, cells, inclusion, shard_size: 2, sizes, pins, quarantine }
     }
 }
 
@@ -120,6 +133,12 @@ pub enum PlacementError {
         /// How many zones there are: at least two.
         zones: usize,
     },
+    /// Inclusion in proportion draws two cells.
+    #[error("inclusion in proportion is for shards of two, and not of {0}")]
+    ProportionalSize(usize),
+    /// A cell would have to be in more shards than there are.
+    #[error("{0} has more than half of all weight: no pairs have it in proportion")]
+    ProportionalWeight(String),
     /// A pin or a quarantine names a cell that the fleet does not have.
     #[error("{of} of {tenant} names the unknown cell {cell}")]
     NamesUnknownCell {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cofferdam_fleet::{
-    Bucket, Ceiling, Choose, Fleet, LimitMode, PlacementRules, PlanIndex, SourceKind, Trusted,
+    Bucket, Ceiling, Choose, Fleet, Inclusion, LimitMode, PlacementRules, PlanIndex, SourceKind, Trusted,
 };
 use cofferdam_model::{Alphabet, CellState, OnStoreFailure, Rate, Revision, TenantId, Weight};
 
@@ -31,6 +31,7 @@ fn name_and_cells_are_enough() {
         quarantine,
         affinity,
         choose,
+        inclusion: Inclusion::Weight,
         max_inclusion,
         max_new_cells,
         movement_budget,

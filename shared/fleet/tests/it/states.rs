@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use cofferdam_fleet::Affinity;
+use cofferdam_fleet::{Affinity, Inclusion};
 use cofferdam_model::CellState;
 
 use crate::{parse, refusal, refused, with};
@@ -154,6 +154,22 @@ fn affinity_is_one_cookie_or_one_header() {
         (
             "placement: { affinity: { header: cofferdam-cell } }",
             "5:34: placement.affinity.header: header cofferdam-cell has another use: it can never mark a request",
+        ),
+    ]);
+}
+
+#[test]
+fn inclusion_in_proportion_is_for_pairs() {
+    let said = with("placement: { inclusion: proportional }").placement.inclusion;
+    assert_eq!(said, Inclusion::Proportional);
+    refused(&[
+        (
+            "placement: { inclusion: fair }",
+            "5:25: placement.inclusion: \"fair\" is not weight or proportional",
+        ),
+        (
+            "placement: { inclusion: proportional, shard_size: 1 }",
+            "5:25: placement.inclusion: inclusion in proportion is for shards of two: some plan or `shard_size` says otherwise",
         ),
     ]);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use cofferdam_model::{CellState, Shard};
-use cofferdam_placement::{CellSpec, Slots, Spec};
+use cofferdam_placement::{CellSpec, Inclusion, Slots, Spec};
 use serde::Deserialize;
 use twox_hash::XxHash3_64;
 
@@ -33,6 +33,8 @@ struct Fleet {
     slots: u64,
     shard_size: usize,
     cells: Vec<Cell>,
+    #[serde(default)]
+    proportional: bool,
     #[serde(default)]
     sizes: BTreeMap<String, usize>,
     pins: BTreeMap<String, Vec<String>>,
@@ -77,6 +79,7 @@ impl Fleet {
             seed: self.seed,
             slots: Slots::from_count(self.slots).unwrap(),
             cells: self.cells.iter().map(cell).collect(),
+            inclusion: if self.proportional { Inclusion::Proportional } else { Inclusion::Weight },
             shard_size: self.shard_size,
             sizes: self.sizes.iter().map(|(id, size)| (tenant(id), *size)).collect(),
             pins: named(&self.pins),

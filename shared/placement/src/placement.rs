@@ -196,7 +196,7 @@ impl Placement {
                 return Err(PlacementError::NamesUnknownCell { of, tenant, cell: cell() });
             };
             let state = self.state_of(index);
-            if !takes(state, of) {
+            if !of.may_name(state) {
                 return Err(PlacementError::NamesCellInState { of, tenant, cell: cell(), state });
             }
             if shard.contains(&index) {
@@ -391,14 +391,5 @@ impl fmt::Debug for Placement {
             .field("pins", &self.pins.iter().len())
             .field("digest", &self.digest)
             .finish_non_exhaustive()
-    }
-}
-
-/// Whether a cell in `state` may be named for a tenant.
-fn takes(state: CellState, of: Reason) -> bool {
-    match of {
-        Reason::Quarantine => state == CellState::Quarantine,
-        Reason::Pin => matches!(state, CellState::Active | CellState::Dedicated),
-        Reason::Slot => state == CellState::Active,
     }
 }

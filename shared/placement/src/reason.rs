@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use cofferdam_model::CellState;
+
 /// What decided a shard. Each comes before those below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
@@ -20,6 +22,15 @@ impl Reason {
             Self::Quarantine => "quarantine",
             Self::Pin => "pin",
             Self::Slot => "slot",
+        }
+    }
+
+    /// Whether it may give a tenant a cell in `state`.
+    pub(crate) fn may_name(self, state: CellState) -> bool {
+        match self {
+            Self::Quarantine => state == CellState::Quarantine,
+            Self::Pin => matches!(state, CellState::Active | CellState::Dedicated),
+            Self::Slot => state == CellState::Active,
         }
     }
 }

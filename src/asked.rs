@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anstream::println;
 use anyhow::{Context, bail};
 use reqwest::{Client, RequestBuilder, StatusCode};
 use serde_json::{Map, Value};
@@ -54,7 +55,6 @@ pub(crate) struct OfTenant {
 impl OfTenant {
     /// Asks the router for `what` of the tenant, a path such as `/limits`, and prints what it answers, as `shown` for people. What it
     /// will not take is bad input.
-    #[expect(clippy::print_stdout, reason = "a command speaks to its user")]
     pub(crate) fn ask(
         &self,
         what: &str,

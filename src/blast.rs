@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anstream::println;
 use anyhow::Context;
 use cofferdam_fleet::Fleet;
 use cofferdam_model::{CellId, TenantId};
@@ -48,7 +49,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+#[expect(clippy::print_stderr, reason = "a command speaks to its user")]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let answer = match (&args.fleet, &args.tenants) {
         (Some(fleet), Some(list)) => match of_list(&args, Fleet::load(fleet)?.fleet, list) {

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anstream::println;
 use anyhow::Context;
 use cofferdam_placement::blast::blast_radius;
 
@@ -27,7 +28,6 @@ pub(crate) struct Args {
     output: Output,
 }
 
-#[expect(clippy::print_stdout, reason = "a command speaks to its user")]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let blast = blast_radius(args.cells, args.shard_size, args.bad).context("no such fleet")?;
     match args.output {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anstream::println;
 use cofferdam_fleet::Fleet;
 
 /// Check a fleet file: exit code 0 when it can be used, 2 when not
@@ -13,7 +14,6 @@ pub(crate) struct Args {
     fleet: PathBuf,
 }
 
-#[expect(clippy::print_stdout, reason = "a command speaks to its user")]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let loaded = Fleet::load(&args.fleet)?;
     for warning in &loaded.warnings {

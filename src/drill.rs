@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anstream::println;
 use anyhow::Context;
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Map, Value};
@@ -71,7 +72,6 @@ struct Whom {
 }
 
 #[tokio::main(flavor = "current_thread")]
-#[expect(clippy::print_stdout, reason = "a command speaks to its user")]
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let url = format!("{}/drills", args.admin.trim_end_matches('/'));
     let request = ask(&asked::client()?, &url, args.command);

@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anstream::println;
 use serde_json::Value;
 
 use crate::asked::{self, OfTenant, word};
@@ -50,7 +51,7 @@ pub(crate) struct Args {
 }
 
 #[tokio::main(flavor = "current_thread")]
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+#[expect(clippy::print_stderr, reason = "a command speaks to its user")]
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let client = asked::client()?;
     let author = asked::author(args.author.clone());

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anstream::{print, println};
 use cofferdam_fleet::Fleet;
 use cofferdam_model::{CellIndex, TenantId};
 use cofferdam_placement::{Given, Placement, Reason, distinct};
@@ -39,7 +40,7 @@ struct Pairs {
     set_apart: Vec<(TenantId, Reason)>,
 }
 
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+#[expect(clippy::print_stderr, reason = "a command speaks to its user")]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let fleet = Fleet::load(&args.fleet)?.fleet;
     let placement = Placement::build(&placement_spec(&fleet))?;

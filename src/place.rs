@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anstream::println;
 use anyhow::Context;
 use cofferdam_fleet::Fleet;
 use cofferdam_model::TenantId;
@@ -43,7 +44,6 @@ struct Row {
     reason: &'static str,
 }
 
-#[expect(clippy::print_stdout, reason = "a command speaks to its user")]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let fleet = Fleet::load(&args.fleet)?.fleet;
     let placement = Placement::build(&placement_spec(&fleet))?;

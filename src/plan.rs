@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anstream::println;
 use anyhow::ensure;
 use cofferdam_fleet::{Choose, Fleet};
 use cofferdam_placement::{CellChange, CellShare, Comparison, Placement, Sets};
@@ -62,7 +63,7 @@ impl Side {
     }
 }
 
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+#[expect(clippy::print_stderr, reason = "a command speaks to its user")]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     ensure!(args.force.as_ref().is_none_or(|reason| !reason.trim().is_empty()), "--force needs a reason");
     let (old, new) = (Side::load(&args.from)?, Side::load(&args.to)?);

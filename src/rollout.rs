@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anstream::println;
 use anyhow::Context;
 use serde_json::Value;
 
@@ -38,7 +39,6 @@ struct At {
     json: bool,
 }
 
-#[expect(clippy::print_stdout, reason = "a command speaks to its user")]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (at, order) = match &args.command {
         Command::Show(at) => (at, None),

@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anstream::println;
 use anyhow::{Context, ensure};
 use cofferdam_bulkhead::{loss, places_for, size};
 use cofferdam_model::Rate;
@@ -41,7 +42,6 @@ fn rate(text: &str) -> Result<Rate, cofferdam_model::RateError> {
     if plain { format!("{text}/s").parse() } else { text.parse() }
 }
 
-#[expect(clippy::print_stdout, reason = "a command speaks to its user")]
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match (args.p99, args.mean) {
         (Some(p99), _) => {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anstream::print;
 use anyhow::{Context, bail, ensure};
 use cofferdam_bulkhead::advise;
 use reqwest::Url;
@@ -29,7 +30,6 @@ pub(crate) struct Args {
 }
 
 #[tokio::main(flavor = "current_thread")]
-#[expect(clippy::print_stdout, reason = "a command speaks to its user")]
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let counted = match Url::parse(&args.from).ok().filter(|url| url.has_host()) {
         Some(url) => measure(url, args.lasting).await?,

@@ -18,6 +18,7 @@ mod verdict;
 
 use std::process::ExitCode;
 
+use anstream::println;
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -86,7 +87,7 @@ async fn interrupted(processes: Processes) -> anyhow::Result<ExitCode> {
 }
 
 /// Prints what came out, and makes the exit code of it.
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+#[expect(clippy::print_stderr, reason = "a command speaks to its user")]
 fn tell(args: &Args, stage: &Stage, outcomes: &[Outcome]) -> anyhow::Result<ExitCode> {
     let kept = outcomes.last().map(|outcome| outcome.layout).filter(|_| args.keep);
     // How this command was called works again, wherever the executable is.

@@ -9,6 +9,7 @@ mod shown;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anstream::println;
 use cofferdam_fleet::FleetError;
 
 use explanation::Explanation;
@@ -27,7 +28,7 @@ pub(crate) struct Args {
     fleet: Option<PathBuf>,
 }
 
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+#[expect(clippy::print_stderr, reason = "a command speaks to its user")]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut explanation = match &args.fleet {
         Some(path) => match file::explain(path, &args.of.tenant) {

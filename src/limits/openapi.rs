@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anstream::print;
 use anyhow::{Context, bail};
 use cofferdam_fleet::{Bucket, Fleet, Plan, Route, did_you_mean};
 use cofferdam_model::Rate;
@@ -36,7 +37,6 @@ pub(crate) struct Args {
     plan: Option<String>,
 }
 
-#[expect(clippy::print_stdout, reason = "a command speaks to its user")]
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let fleet = Fleet::load(&args.fleet)?.fleet;
     let plan = plan(&fleet, args.plan.as_deref())?;

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anstream::println;
 use anyhow::{Context, ensure};
 use cofferdam_fleet::Fleet;
 use cofferdam_placement::{Placement, Simulation};
@@ -53,7 +54,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[expect(clippy::print_stdout, reason = "a command speaks to its user")]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Args { tenants, bad, trials, seed, .. } = args;
     ensure!(trials >= 1, "no trial tells nothing");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::processes::run;
+use crate::support::processes::{run, run_into};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/examples/fleet.yaml");
 
@@ -174,4 +174,15 @@ fn openapi_gets_the_limits_of_a_plan_at_each_operation() {
     let refused = openapi(&["--plan", "pros"]);
     assert!(!refused.status.success());
     assert!(String::from_utf8(refused.stderr).unwrap().contains("did you mean `pro`?"));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_fault() {
+    for arguments in [&["blast-radius", "--cells", "8"][..], &["check", "--fleet", EXAMPLE]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let done = run_into(writer, arguments);
+        let complaint = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success() && !complaint.contains("panicked"), "{arguments:?}: {complaint}");
+    }
 }

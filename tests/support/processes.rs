@@ -25,7 +25,14 @@ pub(crate) struct Process {
 
 /// Runs the command to its end.
 pub(crate) fn run(arguments: &[&str]) -> Output {
-    Command::new(EXE).args(arguments).env_remove("COFFERDAM_FLEET").stdin(Stdio::null()).output().unwrap()
+    run_into(Stdio::piped(), arguments)
+}
+
+/// The same, with its standard output somewhere else.
+pub(crate) fn run_into(stdout: impl Into<Stdio>, arguments: &[&str]) -> Output {
+    let mut command = Command::new(EXE);
+    command.args(arguments).env_remove("COFFERDAM_FLEET").stdin(Stdio::null());
+    command.stdout(stdout).output().unwrap()
 }
 
 /// The same for words that are told to a router's admin listener, beside a test's own work.

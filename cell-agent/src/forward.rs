@@ -121,7 +121,7 @@ pub(crate) async fn forward(upstream: &Upstream, ask: Ask<'_>) -> Result<Respons
     }
     if ask.http2 {
         // In a box, which keeps every other request's future small.
-        let streamed = Box::pin(timeout_at(ask.deadline, stream(upstream, ask)));
+        let streamed = Box::pin(timeout_at(ask.deadline, stream(upstream, ask, now)));
         return streamed.await.map_err(|_| Fault::Deadline)?;
     }
     exchange(upstream, ask, now).await
@@ -129,27 +129,27 @@ pub(crate) async fn forward(upstream: &Upstream, ask: Ask<'_>) -> Result<Respons
 
 /// The same rule on a stream: what the backend has not looked at gets one more try; what was lost on a connection that
 /// others had used does so only where it may be executed twice. A caller's own time bounds the answer to its last byte.
-async fn stream(upstream: &Upstream, ask: Ask<'_>) -> Result<Response<UpstreamBody>, Fault> {
+async fn stream(upstream: &Upstream, ask: Ask<'_>, now: Instant) -> Result<Response<UpstreamBody>, Fault> {
     let lease = upstream.stream(false).await.map_err(Fault::NoConnection)?;
     let reused = lease.reused();
-    let mut answered = lease.send(ask.head, ask.body).await.map_err(fault);
-    let again = match &answered {
-        Err(Fault::Unread) => true,
-        Err(Fault::Lost(_)) => reused && ask.head.method.is_idempotent(),
-        _ => false,
+    let mut answer = match lease.send(ask.head, ask.body).await.map_err(fault) {
+        Ok(answer) => answer,
+        Err(lost @ (Fault::Unread | Fault::Lost(_))) => {
+            let again = matches!(lost, Fault::Unread) || reused && ask.head.method.is_idempotent();
+            if again && ask.body.replayable() {
+                match upstream.stream(true).await {
+                    Ok(fresh) => fresh.send(ask.head, ask.body).await.map_err(fault),
+                    Err(fault) => Err(Fault::NoConnection(fault)),
+                }
+                .map_err(|fault| after(lost, fault))?
+            } else if reused && upstream.is_age(now.elapsed()) && upstream.stream(true).await.is_ok() {
+                return Err(stale(lost));
+            } else {
+                return Err(lost);
+            }
+        }
+        Err(fault) => return Err(fault),
     };
-    if let Err(Fault::Lost(_)) = &answered
-        && reused
-        && !again
-        && upstream.stream(true).await.is_ok()
-    {
-        answered = answered.map_err(stale);
-    }
-    if again && ask.body.replayable() {
-        let fresh = upstream.stream(true).await.map_err(Fault::NoConnection)?;
-        answered = fresh.send(ask.head, ask.body).await.map_err(fault);
-    }
-    let mut answer = answered?;
     if let Some(ends) = ask.call.ends() {
         let over = grpc::trailers(Code::DeadlineExceeded, "the caller's time is over");
         answer.body_mut().end_by(ends, over);
@@ -158,26 +158,37 @@ async fn stream(upstream: &Upstream, ask: Ask<'_>) -> Result<Response<UpstreamBo
 }
 
 async fn exchange(upstream: &Upstream, ask: Ask<'_>, now: Instant) -> Result<Response<UpstreamBody>, Fault> {
-    let lost = match upstream.reuse(now) {
-        None => None,
-        Some(lease) => match lease.send(ask.head, ask.body, ask.deadline).await.map_err(fault) {
-            Err(lost @ (Fault::Unread | Fault::Lost(_))) => Some(lost),
-            other => return other,
-        },
+    // In boxes, which keep every other request's future small.
+    let Some(kept) = upstream.reuse(now) else { return Box::pin(on_fresh(upstream, ask)).await };
+    let lost = match kept.send(ask.head, ask.body, ask.deadline).await.map_err(fault) {
+        Err(lost @ (Fault::Unread | Fault::Lost(_))) => lost,
+        other => return other,
     };
-    if let Some(lost) = lost {
-        let again = matches!(lost, Fault::Unread) || ask.head.method.is_idempotent();
-        if !again || !ask.body.replayable() {
-            return Err(Box::pin(told(upstream, ask, lost)).await);
-        }
+    let again = matches!(lost, Fault::Unread) || ask.head.method.is_idempotent();
+    if again && ask.body.replayable() {
+        Box::pin(on_fresh(upstream, ask)).await.map_err(|fault| after(lost, fault))
+    } else {
+        Err(Box::pin(told(upstream, ask, now, lost)).await)
     }
-    // In a box, which keeps every other request's future small.
-    Box::pin(on_fresh(upstream, ask)).await
 }
 
-/// What is said of a kept connection that was lost: whether the backend still takes new ones tells one that was closed for its age
-/// from a backend that died of the request. A new one is kept for the next.
-async fn told(upstream: &Upstream, ask: Ask<'_>, lost: Fault) -> Fault {
+/// What is said of a request that was sent again, and lost once before: it may have been executed, though nothing of it was the
+/// second time. A backend that takes no connection any more was lost with it; our own bound says nothing of that.
+fn after(lost: Fault, fault: Fault) -> Fault {
+    match (lost, fault) {
+        (Fault::Lost(error), Fault::NoConnection(ConnectFault::Full(_))) => Fault::Stale(error),
+        (lost @ Fault::Lost(_), Fault::NoConnection(_) | Fault::Unread) => lost,
+        (_, fault) => fault,
+    }
+}
+
+/// What is said of a kept connection that was lost: it was closed for its age where it broke at once, and the backend still takes
+/// new ones. One that broke later was lost with the request, whoever listens: a supervisor does, or another process of the
+/// backend's. A new one is kept for the next.
+async fn told(upstream: &Upstream, ask: Ask<'_>, sent: Instant, lost: Fault) -> Fault {
+    if !upstream.is_age(sent.elapsed()) {
+        return lost;
+    }
     match timeout_at(ask.deadline, upstream.connect()).await {
         Ok(Ok(fresh)) => {
             if fresh.keep() {

@@ -1,13 +1,17 @@
 //! What keeps retries from doing harm: a tenant whose requests break cells is kept to one of them, and only so much is tried
 //! again.
 
+use std::time::Duration;
+
+use cofferdam_proxy::upstream::UpstreamLimits;
+use cofferdam_router::Settings;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::agents::TestFleet;
 use crate::support::eventually;
 use crate::support::files::{PINS, fleet};
 use crate::support::raw::{self, get, post};
-use crate::support::routers::TestRouter;
+use crate::support::routers::{TestRouter, settings};
 use crate::support::scripted::{Play, Refusing, Scripted, answer, ok};
 
 /// A cell that dies of `/poison`, as far as its router can see, and answers everything else.
@@ -125,6 +129,39 @@ async fn a_post_on_a_kept_connection_that_is_closed_is_no_loss_as_long_as_a_fres
     // The connection that was looked for stood, and serves the next.
     assert_eq!(home.n_connections(), 4);
     router.idle().await;
+}
+
+#[tokio::test]
+async fn what_breaks_long_after_it_was_sent_was_not_closed_for_its_age_whoever_listens() {
+    let (home, second) = (mortal("home").await, mortal("second").await);
+    let upstream = UpstreamLimits { aged: Duration::ZERO, ..UpstreamLimits::default() };
+    let settings = Settings { upstream, ..settings() };
+    let router = TestRouter::with(&fleet(&[home.address, second.address], PINS), settings, 1);
+    assert_eq!(router.ask(get("/", "acme")).await.text(), "home");
+    assert_eq!(router.ask(post("/poison", "acme", b"body")).await.problem(), "cell_lost");
+    assert_eq!(router.admin("/losses").await["losses"], 1);
+}
+
+#[tokio::test]
+async fn a_poisonous_get_that_kills_the_backend_of_an_agent_is_a_loss_and_costs_a_retry() {
+    // It comes on connections that were kept, as most do, and a backend that died takes no fresh one.
+    let dies = |name: &'static str| {
+        Scripted::start(move |seen| match seen.head.second_word() {
+            "/poison" => Play::Die,
+            _ => Play::Answer(ok(name)),
+        })
+    };
+    let fleet = TestFleet::before(PINS, [dies("one").await, dies("two").await]).await;
+    assert_eq!(fleet.router.ask(get("/", "acme")).await.text(), "one");
+    assert_eq!(fleet.router.ask(get("/", "globex")).await.text(), "two");
+    let answer = fleet.router.ask(get("/poison", "acme")).await;
+    assert_eq!((answer.status(), answer.problem().as_str()), (502, "cell_lost"));
+    assert_eq!(fleet.router.admin("/losses").await["losses"], 2);
+    assert_eq!(fleet.router.admin("/tenants/acme").await["confined"], true);
+    let metrics = fleet.router.metrics().await;
+    assert_eq!(metrics.sum("cofferdam_router_retries_total", &[]), 1.0);
+    let last = fleet.cells[1].backend.seen().pop().unwrap();
+    assert_eq!((last.head.second_word(), last.head.field("cofferdam-attempt")), ("/poison", Some("2")));
 }
 
 #[tokio::test]

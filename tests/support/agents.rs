@@ -7,6 +7,7 @@ use cofferdam_agent as agent;
 use cofferdam_model::CellId;
 use cofferdam_proxy::listen;
 use cofferdam_proxy::replay::BodyLimits;
+use cofferdam_proxy::upstream::UpstreamLimits;
 use cofferdam_router::Settings;
 
 use super::files::{cell_id, fleet};
@@ -111,11 +112,13 @@ impl TestCell {
     ) -> Self {
         let name = cell_id(index);
         let origin = format!("http://{}", backend.address).parse().unwrap();
+        let usual = agent::Settings::new(CellId::parse(&name).unwrap(), origin);
         let settings = agent::Settings {
             body,
             drain_grace: Duration::ZERO,
             drain_deadline: Duration::from_secs(4),
-            ..agent::Settings::new(CellId::parse(&name).unwrap(), origin)
+            upstream: UpstreamLimits { aged: Duration::from_secs(60), ..usual.upstream },
+            ..usual
         };
         let (address, at_probes) = (data.local_addr().unwrap(), probes.local_addr().unwrap());
         let listeners = agent::Listeners { data: vec![data], probes: Some(probes), admin: None };

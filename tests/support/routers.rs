@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cofferdam_fleet::Fleet;
 use cofferdam_proxy::listen;
+use cofferdam_proxy::upstream::UpstreamLimits;
 use cofferdam_router::{Before, Listeners, Router, Settings};
 use serde_json::Value;
 
@@ -21,9 +22,10 @@ pub(crate) struct TestRouter {
     pub(crate) probes: SocketAddr,
 }
 
-/// Settings for tests: nothing is waited for at the end.
+/// Settings for tests: nothing is waited for at the end, and a machine that stands still makes no loss of a connection's age.
 pub(crate) fn settings() -> Settings {
-    Settings { drain_deadline: Duration::from_secs(5), ..Settings::default() }
+    let upstream = UpstreamLimits { aged: Duration::from_secs(60), ..UpstreamLimits::default() };
+    Settings { drain_deadline: Duration::from_secs(5), upstream, ..Settings::default() }
 }
 
 impl TestRouter {

@@ -1,5 +1,7 @@
 //! What a backend may do, and what the router is told of it.
 
+use std::time::Duration;
+
 use reqwest::Response;
 
 use crate::support::{Step, TestBackend, TestCell, any_port, eventually, refusal, scripted};
@@ -66,6 +68,17 @@ async fn a_post_that_was_written_is_never_sent_twice() {
     assert_eq!(cell.get("acme", "/").send().await.unwrap().text().await.unwrap(), "ok");
     // A new connection stands, so most likely the old one was closed for its age; that one serves the next.
     assert_eq!(fault(&cell.post("acme", "/").send().await.unwrap()), (502, Some("stale")));
+    assert_eq!(cell.post("acme", "/").send().await.unwrap().text().await.unwrap(), "ok");
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_breaks_long_after_a_request_was_not_closed_for_its_age() {
+    let died = vec![Step::Write(OK), Step::WriteAndClose("")];
+    let backend = scripted(vec![died, vec![Step::Write(OK)]]);
+    let cell = TestCell::start_with(backend, "", |settings| settings.upstream.aged = Duration::ZERO);
+    assert_eq!(cell.get("acme", "/").send().await.unwrap().text().await.unwrap(), "ok");
+    // Whoever listens may be the next process, behind a supervisor's socket.
+    assert_eq!(fault(&cell.post("acme", "/").send().await.unwrap()), (502, Some("lost")));
     assert_eq!(cell.post("acme", "/").send().await.unwrap().text().await.unwrap(), "ok");
 }
 

@@ -69,6 +69,8 @@ impl TestCell {
         let backend = format!("http://{backend}").parse().unwrap();
         let mut settings = Settings::new(CellId::parse("cell-a").unwrap(), backend);
         settings.check_every = Duration::from_millis(10);
+        // A machine that stands still makes no loss of a connection's age.
+        settings.upstream.aged = PATIENCE;
         set(&mut settings);
         let (data, probes) = (any_port(), any_port());
         let addresses = (data.local_addr().unwrap(), probes.local_addr().unwrap());

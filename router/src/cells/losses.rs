@@ -1,7 +1,8 @@
 //! Who had requests in flight when a cell was lost: the guard against carrying a tenant's poison to its second cell.
 //!
 //! A cell is lost where a connection to it broke before its answer was whole, where it refuses connections from then on, or
-//! where its agent lost the backend. What breaks within [`APART`] on one cell is one loss. A tenant that was there at
+//! where its agent says that it lost the backend so. A kept connection that broke at once, while a fresh one stands, was closed
+//! for its age. What breaks within [`APART`] on one cell is one loss. A tenant that was there at
 //! two losses within [`WINDOW`] is confined to its home cell for as long, and at each further loss anew.
 //!
 //! Others are there by chance as well. Of those who are at home on the lost cell one loss confines one at most: it is laid to

@@ -12,7 +12,7 @@ use cofferdam_model::{CellIndex, Saturation, Shard, TenantId};
 use super::admit::Admitted;
 use super::place::Placed;
 use super::reject::{Reason, Rejection};
-use crate::cells::{Cell, Losses};
+use crate::cells::{Cell, Losses, Whereabouts};
 use crate::snapshot::Snapshot;
 
 /// What is added to a reported saturation before cells are compared, so that little of nearly nothing decides nothing.
@@ -78,6 +78,12 @@ impl<'v> Candidates<'v> {
         let (place, cell) = self.best(now)?;
         self.tried |= 1 << place;
         Some(cell)
+    }
+
+    /// Whether the cell is the home of whoever has these, as the request sees it: by its own shard, pinned or kept by a cell that
+    /// drains.
+    pub(super) fn whereabouts(&self, cell: CellIndex) -> Whereabouts {
+        if self.shard.cells().first() == Some(&cell) { Whereabouts::Home } else { Whereabouts::Away }
     }
 
     /// Whether one that is believed up has not been tried.

@@ -21,7 +21,7 @@ use super::reject::{Reason, Rejection};
 use super::retry::{Facts, Fault, Step, next_step};
 use super::said::Said;
 use super::view::View;
-use crate::cells::{Cell, OnCell};
+use crate::cells::{Cell, OnCell, Whereabouts};
 
 /// The largest refusal that is read to its end, so that its connection can be used again.
 const REFUSAL_BYTES: usize = 16 * 1024;
@@ -44,6 +44,7 @@ pub(super) struct Answer {
     pub(super) response: Response<UpstreamBody>,
     pub(super) on_cell: OnCell,
     pub(super) cell: CellIndex,
+    pub(super) whereabouts: Whereabouts,
 }
 
 /// What is the same for all attempts of one request.
@@ -91,7 +92,7 @@ pub(super) fn forward<'v>(
         }
         let snapshot = &exchange.view.snapshot;
         snapshot.retries.deposit(slot);
-        // Of those that may have reached a backend: whom none of them has reached, no agent takes for a retry.
+        // Of the cells that may have executed it: whom none of them has reached, no agent takes for a retry.
         let mut attempt: u8 = 1;
         let mut broke = false;
         let (mut reached, mut refused, mut refreshed, mut retried) = (false, None, false, false);
@@ -110,12 +111,14 @@ pub(super) fn forward<'v>(
             let head = outgoing.attempt(attempt, resort, remaining);
             let trial = Trial { cell, fresh: refreshed, head, begun: now, deadline: admitted.deadline };
             let failed = match exchange.attempt(trial).await {
-                Ok(answer) => return Forwarded { admitted, reached: true, answer: Ok(answer) },
+                Ok((response, on_cell)) => {
+                    let whereabouts = candidates.whereabouts(cell);
+                    let answer = Ok(Answer { response, on_cell, cell, whereabouts });
+                    return Forwarded { admitted, reached: true, answer };
+                }
                 Err(failed) => failed,
             };
-            if failed.fault.reached() {
-                (attempt, reached) = (attempt.saturating_add(1), true);
-            }
+            reached |= failed.fault.reached();
             if matches!(failed.fault, Fault::Refused(_)) {
                 refused = Some(failed.retry_after);
             }
@@ -127,14 +130,14 @@ pub(super) fn forward<'v>(
             let is_lost = failed.fault.is_a_loss(broke)
                 || is_stale
                     && step != Step::SameCell
-                    && !Box::pin(exchange.stands(cell, admitted.deadline)).await;
+                    && !Box::pin(exchange.was_aged(cell, now, admitted.deadline)).await;
             if is_lost {
-                exchange.view.note_loss(&admitted.identified.tenant, cell, now);
+                let whereabouts = candidates.whereabouts(cell);
+                exchange.view.note_loss(&admitted.identified.tenant, cell, whereabouts, now);
             }
             // What was lost of age reached nobody, and a fresh connection to the same cell is free. To go on from a cell that
             // may have executed it is not: neither at once, nor where no fresh one could be had.
-            let costs =
-                failed.fault.reached() || broke && matches!(failed.fault, Fault::Connect | Fault::Unsent);
+            let costs = failed.fault.costs(broke);
             broke = is_stale && step == Step::SameCell;
             match step {
                 Step::Answer => break rejection(&failed),
@@ -144,6 +147,7 @@ pub(super) fn forward<'v>(
                     {
                         break Rejection::new(Reason::Lost, EXECUTED);
                     }
+                    attempt = attempt.saturating_add(u8::from(costs));
                     (retried, refreshed) = (retried | costs, false);
                 }
             }
@@ -187,7 +191,10 @@ impl Exchange<'_> {
         let head = outgoing.attempt(1, Resort::Shed, remaining);
         let trial = Trial { cell, fresh: false, head, begun: now, deadline: admitted.deadline };
         match self.send(trial, &on_cell).await {
-            Ok((response, None)) => Ok(Answer { response, on_cell, cell }),
+            Ok((response, None)) => {
+                let whereabouts = candidates.whereabouts(cell);
+                Ok(Answer { response, on_cell, cell, whereabouts })
+            }
             Ok((response, Some(_))) => {
                 discard(response.into_body()).await;
                 Err(shed)
@@ -196,26 +203,30 @@ impl Exchange<'_> {
         }
     }
 
-    /// Whether a fresh connection to the cell can be had, or at least nothing says that it cannot. It is kept for the next.
-    async fn stands(&self, cell: CellIndex, deadline: Instant) -> bool {
+    /// Whether a kept connection to the cell, on which a request was `sent`, was most likely closed for its age: it broke at
+    /// once, and a fresh one can be had by the deadline, or our own bound is what says that none can. It is kept for the next.
+    async fn was_aged(&self, cell: CellIndex, sent: Instant, deadline: Instant) -> bool {
         let upstream = &self.view.upstreams[cell.get()];
+        if !upstream.is_age(sent.elapsed()) {
+            return false;
+        }
         let fault = match self.call {
             Call::Plain => match timeout_at(deadline.into(), upstream.connect()).await {
                 Ok(Ok(lease)) => return lease.keep(),
                 Ok(Err(fault)) => fault,
-                Err(_) => return true,
+                Err(_) => return false,
             },
             Call::Grpc { .. } => match timeout_at(deadline.into(), upstream.stream(true)).await {
                 Ok(Err(fault)) => fault,
-                Ok(Ok(_)) | Err(_) => return true,
+                Ok(Ok(_)) => return true,
+                Err(_) => return false,
             },
         };
-        no_connection(&fault, &self.view.snapshot.cells[cell.get()]);
-        matches!(fault, ConnectFault::Full(_))
+        no_connection(&fault, &self.view.snapshot.cells[cell.get()]) == Fault::Full
     }
 
     /// One attempt on one cell.
-    async fn attempt(&self, trial: Trial<'_>) -> Result<Answer, Failed> {
+    async fn attempt(&self, trial: Trial<'_>) -> Result<(Response<UpstreamBody>, OnCell), Failed> {
         let cell = trial.cell;
         let on_cell = self.view.snapshot.cells[cell.get()].enter();
         let failed = match self.send(trial, &on_cell).await {
@@ -224,7 +235,7 @@ impl Exchange<'_> {
                     if response.status().is_server_error() {
                         on_cell.cell().note_failure(Instant::now());
                     }
-                    return Ok(Answer { response, on_cell, cell });
+                    return Ok((response, on_cell));
                 }
                 Some(fault) => {
                     let retry_after = retry_after(response.headers());
@@ -317,10 +328,10 @@ async fn connect(upstream: &Upstream, on_cell: &OnCell, deadline: Deadline) -> R
 }
 
 fn no_connection(fault: &ConnectFault, cell: &Cell) -> Fault {
-    // Our own bound says nothing of the cell.
-    if !matches!(fault, ConnectFault::Full(_)) {
-        cell.note_fault(fault, Instant::now());
+    if matches!(fault, ConnectFault::Full(_)) {
+        return Fault::Full;
     }
+    cell.note_fault(fault, Instant::now());
     Fault::Connect
 }
 
@@ -328,7 +339,9 @@ fn no_connection(fault: &ConnectFault, cell: &Cell) -> Fault {
 fn rejection(failed: &Failed) -> Rejection {
     match failed.fault {
         Fault::Refused(reason) => refusal(reason, failed.retry_after),
-        Fault::Connect | Fault::Unsent => Rejection::new(Reason::PairDown, "the body can not be sent again"),
+        Fault::Connect | Fault::Full | Fault::Unsent => {
+            Rejection::new(Reason::PairDown, "the body can not be sent again")
+        }
         Fault::Lost { .. } | Fault::BackendLost { .. } => Rejection::new(Reason::Lost, EXECUTED),
         Fault::Malformed => Rejection::new(Reason::Malformed, "the cell's answer was not valid HTTP"),
         Fault::Deadline => Rejection::new(Reason::Deadline, "the route's time is over"),

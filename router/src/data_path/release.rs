@@ -30,7 +30,7 @@ use super::outcome::Outcome;
 use super::published;
 use super::reject::{Reason, Rejection};
 use super::view::View;
-use crate::cells::OnCell;
+use crate::cells::{OnCell, Whereabouts};
 use crate::door::Inside;
 use crate::top::Counters;
 
@@ -46,7 +46,8 @@ pub(crate) struct InFlight(Option<Box<Held>>);
 struct Held {
     /// The permit, and whether a backend may have seen the request.
     permit: Option<(Permit, bool)>,
-    on_cell: Option<(OnCell, CellIndex, TenantId)>,
+    /// Whose request is on which cell, and where that is for it.
+    on_cell: Option<(OnCell, CellIndex, Whereabouts, TenantId)>,
     /// The place inside, of whoever was let in.
     _inside: Option<Inside>,
     view: Arc<View>,
@@ -145,8 +146,9 @@ impl Closing<'_> {
         let (Identified { tenant, route, .. }, permit) = (identified, (permit, reached));
         let mut held = waiting.over();
         let mut response = match answer {
-            Ok(Answer { response, on_cell, cell }) => {
-                held.takes(permit, Some((on_cell, cell, tenant)), self.outcome(&response));
+            Ok(Answer { response, on_cell, cell, whereabouts }) => {
+                let on_cell = Some((on_cell, cell, whereabouts, tenant));
+                held.takes(permit, on_cell, self.outcome(&response));
                 if route.settle {
                     held.settle(response.headers());
                 }
@@ -236,7 +238,7 @@ impl InFlight {
     fn takes(
         &mut self,
         permit: (Permit, bool),
-        on_cell: Option<(OnCell, CellIndex, TenantId)>,
+        on_cell: Option<(OnCell, CellIndex, Whereabouts, TenantId)>,
         outcome: Outcome,
     ) {
         if let Some(held) = &mut self.0 {
@@ -291,8 +293,8 @@ impl Held {
 
     /// The cell was lost before its answer was whole.
     fn note_loss(&self) {
-        if let Some((_, cell, tenant)) = &self.on_cell {
-            self.view.note_loss(tenant, *cell, self.arrived);
+        if let Some((_, cell, whereabouts, tenant)) = &self.on_cell {
+            self.view.note_loss(tenant, *cell, *whereabouts, self.arrived);
         }
     }
 
@@ -303,7 +305,7 @@ impl Held {
     }
 
     fn end_after(mut self: Box<Self>, outcome: Outcome, took: Duration) {
-        let cell = self.on_cell.as_ref().map(|(_, cell, _)| *cell);
+        let cell = self.on_cell.as_ref().map(|(_, cell, ..)| *cell);
         self.view.counters.ended(self.class, cell, outcome, took);
         if let Some((permit, reached)) = &mut self.permit {
             permit.end(outcome.for_permit(*reached));

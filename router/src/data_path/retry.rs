@@ -1,6 +1,7 @@
 //! The one rule on retries, as a table: what an attempt's fault allows next. It knows no sockets.
 //!
-//! - A connect that failed cost nothing: the next cell is tried.
+//! - A connect that failed cost nothing: the next cell is tried. So it is where this router has as many connections to the cell
+//!   as it may, which says nothing of the cell.
 //! - A reused connection that died before any byte of the answer gets one fresh connection to the same cell, if the
 //!   request is idempotent or none of it was written.
 //! - After bytes were sent on a fresh connection, an idempotent request is tried once more, on the next cell.
@@ -15,6 +16,8 @@ use cofferdam_model::CellReason;
 pub(super) enum Fault {
     /// There was no connection.
     Connect,
+    /// There was none, since this router has all that it may.
+    Full,
     /// A connection was found closed before anything was written.
     Unsent,
     /// The connection died before an answer.
@@ -72,6 +75,7 @@ impl Fault {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Connect => "connect",
+            Self::Full => "connections_full",
             Self::Unsent => "unsent",
             Self::Lost { reused: true } => "stale",
             Self::Lost { reused: false } => "lost",
@@ -113,7 +117,14 @@ impl Fault {
 
     /// Whether a backend may have seen the request.
     pub(super) fn reached(self) -> bool {
-        !matches!(self, Self::Connect | Self::Unsent | Self::Refused(_))
+        !matches!(self, Self::Connect | Self::Full | Self::Unsent | Self::Refused(_))
+    }
+
+    /// Whether going on from the cell costs a retry: it may have executed the request, in this attempt or in the one before.
+    /// What was lost of age reached nobody, and `broke` says that this may have been more than that where no fresh connection
+    /// stands.
+    pub(super) fn costs(self, broke: bool) -> bool {
+        self.reached() || broke && matches!(self, Self::Connect | Self::Unsent)
     }
 }
 
@@ -123,7 +134,7 @@ pub(super) fn next_step(fault: Fault, facts: Facts) -> Step {
         return Step::Answer;
     }
     match fault {
-        Fault::Connect | Fault::Refused(CellReason::Cell) => Step::NextCell,
+        Fault::Connect | Fault::Full | Fault::Refused(CellReason::Cell) => Step::NextCell,
         Fault::Unsent if facts.refreshed => Step::NextCell,
         Fault::Unsent => Step::SameCell,
         Fault::Lost { reused: true } if facts.idempotent && !facts.refreshed => Step::SameCell,
@@ -143,6 +154,7 @@ mod tests {
     fn what_was_not_sent_goes_on_whatever_the_method() {
         for facts in [GET, POST] {
             assert_eq!(next_step(Fault::Connect, facts), Step::NextCell);
+            assert_eq!(next_step(Fault::Full, facts), Step::NextCell);
             assert_eq!(next_step(Fault::Unsent, facts), Step::SameCell);
             assert_eq!(next_step(Fault::Refused(CellReason::Cell), facts), Step::NextCell);
         }
@@ -158,6 +170,15 @@ mod tests {
         for stale in [false, true] {
             assert_eq!(next_step(Fault::BackendLost { stale }, POST), Step::Answer);
         }
+    }
+
+    #[test]
+    fn a_cell_that_takes_no_connection_behind_one_that_broke_was_lost_and_our_own_bound_says_nothing() {
+        for (fault, is_lost) in [(Fault::Connect, true), (Fault::Full, false)] {
+            assert_eq!((fault.is_a_loss(true), fault.costs(true)), (is_lost, is_lost), "{fault:?}");
+            assert!(!fault.is_a_loss(false) && !fault.costs(false) && !fault.reached());
+        }
+        assert!(Fault::Connect.is_the_cells() && !Fault::Full.is_the_cells());
     }
 
     #[test]

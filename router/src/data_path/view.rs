@@ -89,14 +89,16 @@ impl View {
 
     /// A cell was lost while the tenant had a request in flight on it, since `sent`. One that has said since that it leaves, and
     /// when it cuts what is left, was not.
-    pub(super) fn note_loss(&self, tenant: &TenantId, cell: CellIndex, sent: Instant) {
+    pub(super) fn note_loss(
+        &self,
+        tenant: &TenantId,
+        cell: CellIndex,
+        whereabouts: Whereabouts,
+        sent: Instant,
+    ) {
         let snapshot = &self.snapshot;
         let now = Instant::now();
         if snapshot.fleet.poison_guard && !snapshot.cells[cell.get()].has_left(sent, now) {
-            let whereabouts = match self.placed.place(tenant).shard.cells().first() {
-                Some(home) if *home == cell => Whereabouts::Home,
-                _ => Whereabouts::Away,
-            };
             snapshot.losses.note(tenant, &snapshot.cells[cell.get()].id, whereabouts, now);
         }
     }

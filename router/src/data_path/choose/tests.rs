@@ -10,7 +10,7 @@ use cofferdam_fleet::Fleet;
 use http::HeaderValue;
 
 use super::*;
-use crate::cells::{Directory, Whereabouts};
+use crate::cells::Directory;
 
 fn cells(n: usize) -> Vec<Arc<Cell>> {
     let entries: String =
@@ -102,6 +102,15 @@ fn a_tenant_that_was_at_two_losses_has_its_home_cell_alone() {
     cells[0].note_fault(&refused(), now);
     assert_eq!(order(0), [CellIndex(0)], "though it is down");
     assert_eq!(order(60_000), PAIR);
+}
+
+#[test]
+fn home_is_where_the_requests_own_shard_begins() {
+    // As for a tenant that is pinned the other way round, or kept by a cell that drains.
+    let (cells, shard) = (cells(2), [CellIndex(1), CellIndex(0)]);
+    let candidates = candidates(&shard, &cells, "search", Choose::Primary);
+    let whereabouts = [0, 1].map(|cell| candidates.whereabouts(CellIndex(cell)));
+    assert_eq!(whereabouts, [Whereabouts::Away, Whereabouts::Home]);
 }
 
 #[test]

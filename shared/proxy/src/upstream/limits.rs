@@ -14,6 +14,9 @@ pub struct UpstreamLimits {
     pub idle: Duration,
     /// The most connections, in use and idle together.
     pub max_connections: usize,
+    /// A kept connection that breaks within this, counted from a request's writing, was most likely closed for its age: the other
+    /// side did so while the request was on its way.
+    pub aged: Duration,
     /// The longest silence within an answer that has begun: in its body, and in both directions of a tunnel.
     pub stream_idle: Duration,
 }
@@ -24,6 +27,7 @@ impl Default for UpstreamLimits {
             connect: Duration::from_secs(1),
             idle: Duration::from_secs(15),
             max_connections: 4096,
+            aged: Duration::from_secs(1),
             stream_idle: Duration::from_secs(300),
         }
     }

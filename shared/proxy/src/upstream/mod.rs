@@ -30,6 +30,7 @@ mod switched;
 mod upload;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Response;
 use tokio::time::Instant;
@@ -91,6 +92,11 @@ impl Upstream {
     /// Where the connections go.
     pub fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// Whether a kept connection that broke so long `after` a request was written was most likely closed for its age.
+    pub fn is_age(&self, after: Duration) -> bool {
+        after < self.limits.aged
     }
 
     /// A connection: an idle one where there is one, else a new one.

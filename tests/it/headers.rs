@@ -19,7 +19,8 @@ async fn a_clients_internal_headers_never_reach_the_backend() {
     let fleet = TestFleet::start(PINS).await;
     let forged = "cofferdam-class: checkout\r\ncofferdam-attempt: 9\r\ncofferdam-anything: x\r\n\
                   cofferdam-tenant: globex\r\nCofferdam-Remaining-Ms: 90000\r\nendpoint-load-metrics: TEXT x=1\r\n\
-                  cofferdam-refused: cell\r\n";
+                  cofferdam-refused: cell\r\ncofferdam-resort: shed\r\ncofferdam-fault: lost\r\n\
+                  cofferdam-leaving-ms: 9000\r\n";
     let answer = fleet.router.ask(with_fields("GET", "/", "acme", forged)).await;
     assert_eq!(answer.status(), 200);
     let head = fleet.cells[0].backend.only().head;
@@ -27,14 +28,21 @@ async fn a_clients_internal_headers_never_reach_the_backend() {
     assert_eq!(head.field("cofferdam-class"), Some("default"));
     assert_eq!(head.field("cofferdam-attempt"), Some("1"));
     assert!((5000..=15_000).contains(&head.field("cofferdam-remaining-ms").unwrap().parse::<u64>().unwrap()));
-    for name in ["cofferdam-anything", "endpoint-load-metrics", "cofferdam-refused"] {
+    for name in [
+        "cofferdam-anything",
+        "endpoint-load-metrics",
+        "cofferdam-refused",
+        "cofferdam-resort",
+        "cofferdam-fault",
+        "cofferdam-leaving-ms",
+    ] {
         assert_eq!(head.field(name), None, "{name}");
     }
 }
 
 #[tokio::test]
 async fn internal_headers_never_leave_towards_the_client() {
-    let fields = "cofferdam-secret: 1\r\nendpoint-load-metrics: TEXT application_utilization=0.5\r\n\
+    let fields = "cofferdam-secret: 1\r\ncofferdam-leaving-ms: 9000\r\nendpoint-load-metrics: TEXT application_utilization=0.5\r\n\
                   connection: x-hop\r\nx-hop: 1\r\nkeep-alive: timeout=5\r\nx-kept: 1\r\n";
     let (router, _cell, _other) = start(Play::Answer(answer("200 OK", fields, "x"))).await;
     let answer = router.ask(get("/", "acme")).await;

@@ -190,7 +190,8 @@ impl<'m> HopFields<'m> {
             said => match said.text(name)? {
                 "last" => Ok(Resort::Last),
                 "shed" => Ok(Resort::Shed),
-                _ => Err(HopError::Value(name)),
+                // A newer router's word: the rest of the hop counts all the same.
+                _ => Ok(Resort::Another),
             },
         }
     }
@@ -249,6 +250,15 @@ mod tests {
             other.write(&mut map);
             assert_eq!(Hop::read(&map, &Alphabet::default()), Ok(other));
         }
+    }
+
+    #[test]
+    fn a_later_word_on_where_else_to_go_leaves_the_rest_of_the_hop() {
+        let mut map = HeaderMap::new();
+        hop().write(&mut map);
+        map.insert(headers::RESORT, HeaderValue::from_static("later"));
+        let read = Hop::read(&map, &Alphabet::default());
+        assert_eq!(read, Ok(Hop { resort: Resort::Another, ..hop() }));
     }
 
     #[test]

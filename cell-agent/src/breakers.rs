@@ -46,10 +46,20 @@ pub(crate) struct Passed([Option<(Pass, Box<str>)>; 2]);
 #[derive(Debug)]
 pub(crate) struct Judged {
     passed: Passed,
-    /// Before this, a deadline that is over is the caller's affair.
-    half: Instant,
+    bounds: Bounds,
+    /// Whether a message came.
+    heard: bool,
     /// As the trailers say; a call that ends without them has failed.
     verdict: Verdict,
+}
+
+/// When what ends a call says nothing of the backend.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Before this, a deadline that is over is the caller's affair.
+    pub(crate) half: Instant,
+    /// From here on, an answer that breaks off may have been silent for too long, and its backend be as well as ever.
+    pub(crate) idle: Instant,
 }
 
 /// What a request needs is left alone.
@@ -139,19 +149,37 @@ impl Breakers {
 }
 
 impl Passed {
-    /// Says how it went by the answer's head; what is returned hears it from what comes behind, where that tells. A deadline that
-    /// was over before `half` of the route's time is the caller's affair.
-    pub(crate) fn judge<B>(self, answer: &Response<B>, is_grpc: bool, half: Instant) -> Option<Box<Judged>> {
+    /// Says how it went by the answer's head; what is returned hears it from what comes behind, where that tells. Whoever was let
+    /// through to try has its answer with the head: a stream may be silent for hours, and others wait for it.
+    pub(crate) fn judge<B>(
+        mut self,
+        answer: &Response<B>,
+        is_grpc: bool,
+        bounds: Bounds,
+    ) -> Option<Box<Judged>> {
         let status = answer.headers().get(grpc::STATUS).filter(|_| is_grpc);
         let verdict = match (status, judge_status(answer.status())) {
-            (Some(status), _) => judge_grpc(status, half),
+            (Some(status), _) => judge_grpc(status, bounds.half),
             (None, Verdict::Succeeded) if is_grpc => {
-                return Some(Box::new(Judged { passed: self, half, verdict: Verdict::Failed }));
+                self.tried();
+                let (passed, verdict) = (self, Verdict::Failed);
+                return Some(Box::new(Judged { passed, bounds, heard: false, verdict }));
             }
             (None, verdict) => verdict,
         };
         self.say(verdict);
         None
+    }
+
+    /// Whoever was let through to try did so well.
+    fn tried(&mut self) {
+        for passed in &mut self.0 {
+            if let Some((pass, of)) = passed.take_if(|(pass, _)| pass.is_trial())
+                && pass.succeeded()
+            {
+                tracing::info!(%of, "breaker has closed");
+            }
+        }
     }
 
     fn say(self, verdict: Verdict) {
@@ -185,30 +213,25 @@ impl Passed {
 }
 
 impl Judged {
-    /// A message came. Whoever was let through to try has its answer: a stream may last for hours, and others wait for it.
+    /// A message came.
     pub(crate) fn heard(&mut self) {
-        for passed in &mut self.passed.0 {
-            if let Some((pass, of)) = passed.take_if(|(pass, _)| pass.is_trial())
-                && pass.succeeded()
-            {
-                tracing::info!(%of, "breaker has closed");
-            }
-        }
+        self.heard = true;
     }
 
-    /// The status came.
+    /// The status came. A deadline that was over behind messages ended a stream in its caller's own time.
     pub(crate) fn trailers(&mut self, trailers: &HeaderMap) {
         if let Some(status) = trailers.get(grpc::STATUS) {
-            self.verdict = judge_grpc(status, self.half);
+            let is_caller_s = self.heard && status == "4";
+            self.verdict = if is_caller_s { Verdict::Unknown } else { judge_grpc(status, self.bounds.half) };
         }
     }
 
-    /// The answer ended. One that its caller left says nothing.
+    /// The answer ended. One that its caller left says nothing, nor does one that was silent for too long.
     pub(crate) fn ended(self, end: End) {
         match end {
             End::Complete => self.passed.say(self.verdict),
-            End::Failed => self.passed.failed(false),
-            End::Dropped => {}
+            End::Failed if Instant::now() < self.bounds.idle => self.passed.failed(false),
+            End::Failed | End::Dropped => {}
         }
     }
 }
@@ -302,16 +325,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_calls_trailers_tell_and_a_status_of_http_by_the_same_rule() {
         let half = Instant::now();
+        let bounds = |half| Bounds { half, idle: Instant::now() + Duration::from_secs(300) };
         let by_head = |status, grpc_status| {
             opens(|passed| {
-                let judged = passed.judge(&answer(status, grpc_status), grpc_status.is_some(), half);
+                let judged = passed.judge(&answer(status, grpc_status), grpc_status.is_some(), bounds(half));
                 assert!(judged.is_none());
             })
         };
-        let by_trailers = |status, half| {
+        let by_trailers = |status, half, heard| {
             opens(|passed| {
-                let mut judged = passed.judge(&answer(200, None), true, half).unwrap();
-                judged.heard();
+                let mut judged = passed.judge(&answer(200, None), true, bounds(half)).unwrap();
+                if heard {
+                    judged.heard();
+                }
                 judged.trailers(&trailers(status));
                 judged.ended(End::Complete);
             })
@@ -323,26 +349,31 @@ mod tests {
         for status in ["0", "1", "2", "3", "4", "5", "7", "8", "12", "13", "14", "15", "16"] {
             let is_failure = failures.contains(&status);
             assert_eq!(by_head(200, Some(status)), is_failure, "{status} in the head");
-            assert_eq!(by_trailers(status, half), is_failure, "{status} in the trailers");
+            assert_eq!(by_trailers(status, half, false), is_failure, "{status} in the trailers");
+            let is_failure = is_failure && status != "4";
+            assert_eq!(by_trailers(status, half, true), is_failure, "{status} behind messages");
         }
         let later = half + Duration::from_secs(1);
-        assert!(!by_trailers("4", later), "a caller that leaves little time has itself to blame");
+        assert!(!by_trailers("4", later, false), "a caller that leaves little time has itself to blame");
         for (end, is_failure) in [(End::Failed, true), (End::Complete, true), (End::Dropped, false)] {
-            let without = opens(|passed| passed.judge(&answer(200, None), true, half).unwrap().ended(end));
-            assert_eq!(without, is_failure, "{end:?} without a status");
+            let ends =
+                |bounds| opens(|passed| passed.judge(&answer(200, None), true, bounds).unwrap().ended(end));
+            assert_eq!(ends(bounds(half)), is_failure, "{end:?} without a status");
+            let silent = Bounds { half, idle: half };
+            assert_eq!(ends(silent), is_failure && end != End::Failed, "{end:?} after a long silence");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_that_has_begun_has_tried_for_the_others() {
+    async fn a_stream_whose_head_came_has_tried_for_the_others() {
         let breakers = Breakers::new(&rules("", "breaker: { failures: 1, open_for: 1s }"), None);
         breakers.pass(DB).unwrap().unwrap().failed(false);
         tokio::time::advance(Duration::from_secs(1)).await;
         let tries = breakers.pass(DB).unwrap().unwrap();
-        let mut stream = tries.judge(&answer(200, None), true, Instant::now()).unwrap();
         assert!(breakers.pass(DB).is_err(), "one may try");
-        stream.heard();
-        assert!(breakers.pass(DB).is_ok());
+        let bounds = Bounds { half: Instant::now(), idle: Instant::now() + Duration::from_secs(300) };
+        let mut stream = tries.judge(&answer(200, None), true, bounds).unwrap();
+        assert!(breakers.pass(DB).is_ok(), "without a message, which may be hours away");
         stream.trailers(&trailers("14"));
         stream.ended(End::Complete);
         assert!(breakers.pass(DB).is_ok(), "it was told already how that went");

@@ -30,12 +30,12 @@ use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Request, Response, StatusCode};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::answer::{self, AnswerBody, Release};
-use crate::breakers::Judged;
+use crate::breakers::{Bounds, Judged};
 use crate::classify::{Classified, Classifier};
 use crate::drills::{Comer, Drills};
 use crate::following::Timed;
@@ -50,6 +50,9 @@ use crate::rules::Rules;
 use crate::settings::BackendProtocol;
 use crate::stand_in::StandIn;
 use crate::{gate, request};
+
+/// The longest body that is on its way within a moment, in bytes.
+const SHORT: u64 = 64 * 1024;
 
 /// What all workers share.
 pub(crate) struct Cell {
@@ -197,7 +200,8 @@ impl Journey {
                 Ok(answer.map(|body| Guarded::new(body, None)))
             }
             Ok((mut answer, Stay { place, timed, judged })) => {
-                self.tell_load(answer.headers_mut(), Some(&place));
+                let own = is_short(answer.body()).then_some(&place);
+                self.tell_load(answer.headers_mut(), own);
                 let keeping = stand_in.and_then(|it| it.keep(&self.cell.last_good, &answer)).map(Box::new);
                 let release = Release { status: answer.status(), record, place, timed, keeping, judged };
                 let answer = answer.map(|body| Payload::Upstream(body, stays));
@@ -269,7 +273,10 @@ impl Journey {
         let soon = || Instant::now() < half;
         let judged = match (passed, &answered) {
             (None, _) => None,
-            (Some(passed), Ok(answer)) => passed.judge(answer, call.is_grpc(), half),
+            (Some(passed), Ok(answer)) => {
+                let bounds = Bounds { half, idle: began + self.upstream.stream_idle() };
+                passed.judge(answer, call.is_grpc(), bounds)
+            }
             (Some(passed), Err(rejection)) => {
                 if rejection.blames_backend(soon()) {
                     passed.failed(rejection.is_no_connection());
@@ -304,6 +311,12 @@ impl Journey {
         }
         Ok(forward::forward(&self.upstream, ask).await?)
     }
+}
+
+/// Whether an answer's body is over by the time that another request comes. A stream, or a download, holds its place for longer,
+/// as a tunnel does.
+fn is_short(body: &UpstreamBody) -> bool {
+    body.size_hint().exact().is_some_and(|bytes| bytes <= SHORT)
 }
 
 /// Whether the time until an answer's head tells how busy the backend is: a refusal of its own, an error, which may be quick,

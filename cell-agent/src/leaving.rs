@@ -1,4 +1,4 @@
-//! When this agent cuts what is left, once it drains: said on every answer from then on and at `/saturation`, so that no
+//! When this agent cuts what is left, once it drains: said on every answer from then on, and at `/saturation` unless a successor answers there, so that no
 //! router takes a long answer that is cut for a cell that was lost.
 
 use std::sync::{Arc, OnceLock};

@@ -83,6 +83,20 @@ async fn a_kept_connection_that_breaks_long_after_a_request_was_not_closed_for_i
 }
 
 #[tokio::test]
+async fn an_answer_that_may_last_counts_its_own_place_in_its_report_and_a_short_one_does_not() {
+    let streams = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n";
+    let backend = scripted(vec![vec![Step::Write(OK), Step::Write(streams)]]);
+    let cell = TestCell::start(backend, "cell: { max_in_flight: 1 }");
+    for saturation in ["utilization=0.000,", "utilization=1.000,"] {
+        let answer = cell.get("acme", "/").send().await.unwrap();
+        let said = answer.headers()["endpoint-load-metrics"].to_str().unwrap().to_owned();
+        assert!(said.contains(saturation), "{said}");
+        answer.text().await.unwrap();
+        eventually(async || cell.class("default").await["used"] == 0).await;
+    }
+}
+
+#[tokio::test]
 async fn a_post_finds_a_fresh_connection_where_the_backend_closed_the_idle_one() {
     let cell = TestCell::start(scripted(vec![vec![Step::WriteAndClose(OK)], vec![Step::Write(OK)]]), "");
     assert_eq!(cell.get("acme", "/").send().await.unwrap().text().await.unwrap(), "ok");

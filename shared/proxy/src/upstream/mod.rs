@@ -94,6 +94,11 @@ impl Upstream {
         &self.address
     }
 
+    /// The longest silence within an answer that has begun.
+    pub fn stream_idle(&self) -> Duration {
+        self.limits.stream_idle
+    }
+
     /// Whether a kept connection that broke so long `after` a request was written was most likely closed for its age.
     pub fn is_age(&self, after: Duration) -> bool {
         after < self.limits.aged

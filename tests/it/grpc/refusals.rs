@@ -79,7 +79,7 @@ async fn a_message_over_the_limit_is_resource_exhausted() {
 #[tokio::test]
 async fn calls_that_fail_in_their_trailers_open_the_breaker_of_what_they_need() {
     let db = "routes: [{ match: { path: / }, dependency: db }]\n\
-              cell: { dependencies: { db: { breaker: { failures: 3 } } } }\n";
+              cell: { dependencies: { db: { breaker: { failures: 3, share: 0.01, window: 10m } } } }\n";
     let fleet = GrpcFleet::start(db).await;
     let mut client = fleet.client().await;
     for _ in 0..3 {

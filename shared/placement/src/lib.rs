@@ -64,6 +64,7 @@ mod rendezvous;
 mod sets;
 mod simulation;
 mod spec;
+mod table;
 mod update;
 mod violations;
 

@@ -12,6 +12,7 @@ use crate::hash;
 use crate::pool::Pool;
 use crate::reason::Reason;
 use crate::spec::{Inclusion, MAX_SHARD_SIZE, PlacementError, Slots, Spec};
+use crate::table::Table;
 use crate::update::{OldCell, OldTable};
 
 /// Who has which cells. Immutable once built: a new fleet file makes a new one.
@@ -31,10 +32,10 @@ pub struct Placement {
     zones: Box<[ZoneId]>,
     /// By [`CellIndex`].
     states: Box<[CellState]>,
-    /// `width` cells for each slot, slot by slot, 2 bytes each.
-    table: Box<[CellIndex]>,
-    /// The same as if draining cells were active, where there are any.
-    before_drain: Option<Box<[CellIndex]>>,
+    /// `width` cells for each slot.
+    table: Table,
+    /// The same as if draining cells were active, where there are any; narrower where those are what makes several zones.
+    before_drain: Option<Table>,
     sizes: ByTenant<usize>,
     pins: ByTenant<Box<[CellIndex]>>,
     quarantine: ByTenant<Box<[CellIndex]>>,
@@ -82,9 +83,9 @@ impl Placement {
         let none = || ByTenant::new(Vec::new());
         let names: Box<[CellId]> = cells.iter().map(|cell| cell.id.clone()).collect();
         let table = |pool: &Pool<'_>| {
-            let old = before.into_iter().flat_map(Self::old_tables);
+            let (old, width) = (before.into_iter().flat_map(Self::old_tables), pool.width(width));
             let carried = { old }.find_map(|old| old.carried_over(spec, pool, &names, width));
-            carried.map_or_else(|| pool.table(spec, width), Ok)
+            Ok(Table::new(width, carried.map_or_else(|| pool.table(spec, width), Ok)?))
         };
         let (of_active, before_drain) = (table(&active)?, before_drain.as_ref().map(table).transpose()?);
         let mut placement = Self {
@@ -117,7 +118,7 @@ impl Placement {
         std::iter::once(self.old_table(&self.table, false)).chain(before_drain).collect()
     }
 
-    fn old_table<'a>(&'a self, table: &'a [CellIndex], drains: bool) -> OldTable<'a> {
+    fn old_table<'a>(&'a self, table: &'a Table, drains: bool) -> OldTable<'a> {
         let cell = |at: usize| {
             let state = self.states[at];
             let took_part = state == CellState::Active || (drains && state == CellState::Draining);
@@ -125,8 +126,8 @@ impl Placement {
             took_part.then_some(OldCell { id, zone, weight })
         };
         let cells = (0..self.cells.len()).map(cell).collect();
-        let (seed, slots, inclusion, width) = (self.seed, self.slots, self.inclusion, self.width);
-        OldTable { seed, slots, inclusion, width, cells, table }
+        let (seed, slots, inclusion) = (self.seed, self.slots, self.inclusion);
+        OldTable { seed, slots, inclusion, width: table.width(), cells, table: table.cells() }
     }
 
     /// The tenant's cells: its quarantine or its pin, or else one hash and one load.
@@ -138,14 +139,14 @@ impl Placement {
         if let Some(shard) = self.pins.get(slot, tenant) {
             return Placed { slot, shard: Shard::new(shard), reason: Reason::Pin };
         }
-        let shard = self.cut(&self.table, slot, self.size_at(slot, tenant));
+        let shard = self.table.shard(slot, self.size_at(slot, tenant));
         Placed { slot, shard, reason: Reason::Slot }
     }
 
-    /// The cells that the tenant had by its slot before cells began to drain; `None` where none drains.
+    /// The cells that the tenant had by its slot before cells began to drain, no more than zones; `None` where none drains.
     pub fn shard_before_drain(&self, tenant: &TenantId) -> Option<Shard<'_>> {
         let slot = self.slot_of(tenant);
-        Some(self.cut(self.before_drain.as_ref()?, slot, self.size_at(slot, tenant)))
+        Some(self.before_drain.as_ref()?.shard(slot, self.size_at(slot, tenant)))
     }
 
     /// The cells that the tenant had before they began to drain; none where it does not follow the table.
@@ -162,11 +163,6 @@ impl Placement {
 
     fn size_at(&self, slot: u32, tenant: &TenantId) -> usize {
         self.sizes.get(slot, tenant).copied().unwrap_or(self.shard_size)
-    }
-
-    fn cut<'a>(&self, table: &'a [CellIndex], slot: u32, size: usize) -> Shard<'a> {
-        let start = slot as usize * self.width;
-        Shard::new(&table[start..start + size])
     }
 
     /// The shard that a pin or a quarantine of `tenant` gives it by naming cells, home first.
@@ -229,7 +225,7 @@ impl Placement {
     ///
     /// Where there is no such slot.
     pub fn shard_of_slot(&self, slot: u32) -> Shard<'_> {
-        self.cut(&self.table, slot, self.shard_size)
+        self.table.shard(slot, self.shard_size)
     }
 
     /// A slot's cells, home first: as many as the largest shard has. Smaller ones begin it.
@@ -238,7 +234,7 @@ impl Placement {
     ///
     /// Where there is no such slot.
     pub fn largest_shard_of_slot(&self, slot: u32) -> Shard<'_> {
-        self.cut(&self.table, slot, self.width)
+        self.table.shard(slot, self.width)
     }
 
     /// The cells, sorted by id: a [`CellIndex`] is a place in this slice.
@@ -352,7 +348,7 @@ impl Placement {
                 writer.text(state.as_str());
             }
         }
-        writer.cells(&self.table);
+        writer.cells(self.table.cells());
         let mut named = |shards: &ByTenant<Box<[CellIndex]>>| {
             let by_tenant: BTreeMap<_, _> = shards.iter().collect();
             writer.number(by_tenant.len() as u32);

@@ -46,6 +46,11 @@ impl<'a> Pool<'a> {
         found.ok().map(|at| self.cells[at])
     }
 
+    /// How many cells a slot has, of `most` that one may have.
+    pub(crate) fn width(&self, most: usize) -> usize {
+        most.min(if self.zone_separated() { self.n_zones() } else { self.n_cells() })
+    }
+
     /// `width` cells for each slot, slot by slot: one draw for each slot and cell, and two where inclusion is in proportion.
     pub(crate) fn table(&self, spec: &Spec, width: usize) -> Result<Box<[CellIndex]>, PlacementError> {
         let entrants = self.entrants(spec.seed);

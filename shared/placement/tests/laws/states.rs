@@ -5,7 +5,7 @@ use cofferdam_placement::{Placement, Reason, Spec};
 use proptest::prelude::*;
 
 use crate::counting::{moved, shards};
-use crate::fleets::{any_fleet, build, cell, cell_id, equal, name, tenant};
+use crate::fleets::{any_fleet, build, cell, cell_id, equal, name, tenant, zoned};
 
 /// The fleet with its `at`-th cell in `state`.
 fn with(mut spec: Spec, at: usize, state: CellState) -> Spec {
@@ -73,6 +73,23 @@ fn before_the_drain_is_the_table_with_draining_cells_as_active_ones() {
         assert_eq!(whole.shard_before_drain(&id), None);
     }
     assert!(n_before > 50, "{n_before}");
+}
+
+#[test]
+fn before_the_drain_a_slot_had_no_more_cells_than_there_were_zones() {
+    let mut spec = with(zoned(&[3, 1]), 3, CellState::Draining);
+    spec.shard_size = 3;
+    // As it was: a shard of three was not possible in two zones.
+    let whole = build(&Spec { shard_size: 2, ..with(spec.clone(), 3, CellState::Active) });
+    let drains = build(&spec);
+    let mut slots = Vec::new();
+    for id in (0..500).map(|n| tenant(&format!("tenant-{n}"))) {
+        assert_eq!(drains.shard_before_drain(&id), Some(whole.place(&id).shard));
+        assert_eq!(drains.place(&id).shard.cells().len(), 3);
+        slots.push(drains.slot_of(&id));
+    }
+    // Among them, ones that are behind the end of a table which is cut as the other one is.
+    assert!(slots.iter().any(|slot| *slot > 2 * 65_536 / 3));
 }
 
 #[test]
@@ -187,6 +204,17 @@ proptest! {
             let size = sizes.get(n).copied().unwrap_or(spec.shard_size);
             prop_assert_eq!(placement.size_of(&id), size);
             prop_assert_eq!(placement.place(&id).shard.cells(), &wide.place(&id).shard.cells()[..size]);
+        }
+    }
+
+    // Whatever the zones are: with one cell out, tenants have no more than a shard, of different cells and zones.
+    #[test]
+    fn whatever_drains_everybody_had_cells_before_that_make_a_shard(spec in any_fleet(), which: prop::sample::Index) {
+        let at = which.index(spec.cells.len());
+        let Ok(drained) = Placement::build(&with(spec.clone(), at, CellState::Draining)) else { return Ok(()) };
+        let whole = build(&spec);
+        for id in (0..100).map(|n| tenant(&format!("tenant-{n}"))) {
+            prop_assert_eq!(drained.shard_before_drain(&id), Some(whole.place(&id).shard));
         }
     }
 

@@ -14,6 +14,7 @@ use crate::support::files::alone;
 use crate::support::processes::run;
 use crate::support::raw::{self, Answer, get};
 use crate::support::redis::RedisServer;
+use crate::support::relay::{Relay, Weather};
 use crate::support::routers::{TestRouter, settings};
 use crate::support::scripted::{Play, Scripted, ok};
 
@@ -200,7 +201,7 @@ async fn what_cannot_be_set_is_refused_with_a_reason_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_set_on_one_router_is_in_force_on_the_other_within_two_seconds() {
+async fn what_is_set_on_one_router_comes_into_force_on_the_others() {
     let server = RedisServer::start();
     let ((_one, here), (_two, there)) = (start(Some(&server)).await, start(Some(&server)).await);
     let set = eventually("a store", async || {
@@ -209,9 +210,7 @@ async fn what_is_set_on_one_router_is_in_force_on_the_other_within_two_seconds()
     })
     .await;
     assert_eq!((&json_of(&set)["overrides_are"], burst(&here, "acme").await), (&json!("shared"), 2));
-    let begun = std::time::Instant::now();
     eventually("the override", async || (burst(&there, "acme").await == 2).then_some(())).await;
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     // Whoever starts later has it too.
     let (_cell, later) = start(Some(&server)).await;
     eventually("the override", async || (burst(&later, "acme").await == 2).then_some(())).await;
@@ -265,11 +264,49 @@ async fn metrics_say_how_many_overrides_bind_and_how_fresh_they_are() {
         async |name: &str| router.metrics().await.sum(&format!("cofferdam_limits_overrides{name}"), &[]);
     eventually("one left out", async || (get("_left_out").await == 1.0).then_some(())).await;
     assert_eq!(get("").await, 1.0);
-    assert_eq!(get("_version").await, book.look(None).await.unwrap().version.unwrap() as f64);
+    assert_eq!(get("_version").await, book.look(None).await.unwrap().version.unwrap().number as f64);
     server.kill();
     eventually("an error", async || (get("_look_errors_total").await >= 1.0).then_some(())).await;
     eventually("age", async || (get("_age_seconds").await >= 1.0).then_some(())).await;
     assert_eq!((get("").await, get("_left_out").await), (1.0, 1.0), "what is known stays");
+}
+
+#[tokio::test]
+async fn a_store_that_forgot_hears_all_of_them_again_whoever_wrote_first_and_broke_off() {
+    let server = RedisServer::start();
+    let fleet = cofferdam_limits::redis::Fleet::parse("test").unwrap();
+    let book = book(&server, &fleet).await;
+    let value = format!(r#"{{"until_ms":{},"since_ms":0,"burst":1}}"#, u64::MAX >> 12);
+    let names: Vec<_> = (0..1_200).map(|number| format!("t{number}")).collect();
+    let values: Vec<_> = names.iter().map(|name| (name.as_str(), value.as_str())).collect();
+    book.keep(&values).await.unwrap();
+    let rest = REST.replace("tenant: {", "tenant: { unknown: free,");
+    let target = ([127, 0, 0, 1], server.port()).into();
+    let (relay, cell) = (Relay::before(target).await, Scripted::named("served").await);
+    let routers = [(); 3].map(|()| {
+        let endpoint = format!("redis://{}", relay.address).parse().unwrap();
+        let store = Some(SharedStore { endpoint, budget: Duration::from_secs(5) });
+        TestRouter::with(&alone(cell.address, &rest), Settings { store, ..settings() }, 1)
+    });
+    let have = async |n: f64| {
+        for router in &routers {
+            eventually("all overrides", async || {
+                let metrics = router.metrics().await;
+                (metrics.sum("cofferdam_limits_overrides", &[]) == n).then_some(())
+            })
+            .await;
+        }
+    };
+    have(1_200.0).await;
+    relay.set(Weather::Cut);
+    ::redis::cmd("FLUSHALL").exec(&mut server.connect()).unwrap();
+    // One router tells, and breaks off behind its first call; another knows of nothing and is told a change.
+    book.keep(&values[..500]).await.unwrap();
+    let swap = Swap { expected: None, value: Some(&value), not_after_ms: None };
+    assert_eq!(book.swap("acme", swap).await, Ok(Swapped::Done));
+    relay.set(Weather::Clear);
+    have(1_201.0).await;
+    assert_eq!(book.all().await.unwrap().values.len(), 1_201);
 }
 
 #[tokio::test]
@@ -302,7 +339,7 @@ async fn there_is_room_for_ten_thousand_and_what_has_ended_makes_some() {
         (answer.status() == 200).then_some(())
     })
     .await;
-    let all = book.all().await.unwrap();
+    let all = book.all().await.unwrap().values;
     assert!(all.len() == MAX_OVERRIDES && !all.iter().any(|(tenant, _)| tenant == "t0"));
 }
 

@@ -1,7 +1,7 @@
 //! Which overrides of one kind there are: kept here, written to the store where there is one, and followed there. Who is cut off
 //! from the store keeps what it has; a store that has forgotten everything is told again by those who know.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,22 +9,22 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use cofferdam_limits::redis::link::LinkError;
-use cofferdam_limits::redis::{MAX_OVERRIDES, OverrideBook, Swap, Swapped};
+use cofferdam_limits::redis::{All, MAX_OVERRIDES, OverrideBook, Swap, Swapped, Version};
 use cofferdam_model::TenantId;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::clock::ClockError;
+use super::looking::again_and_again;
 use super::said::Said;
 use super::shared::Shared;
 use crate::snapshot::Snapshot;
 
-/// How often the store is asked whether anything changed; and how soon again where it did not answer.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
-
 /// How often a change is tried while others change the same tenant.
 const MAX_TRIES: usize = 16;
+
+/// How often a store that has forgotten is told within one look.
+const MAX_TELLINGS: usize = 3;
 
 /// The overrides of one kind at one router.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(crate) struct Kept<S: Said> {
 struct Store {
     book: OverrideBook,
     /// The version that was taken over, where one was; whoever looks holds it.
-    seen: tokio::sync::Mutex<Option<u64>>,
+    seen: tokio::sync::Mutex<Option<Version>>,
     followed: Mutex<Followed>,
     looked_at: Mutex<Option<Instant>>,
 }
@@ -199,6 +199,8 @@ impl<S: Said> Kept<S> {
             }
             Ok(result)
         })?;
+        // Who asked may leave before the disk has it.
+        self.unsaved.notify_one();
         self.save().await;
         Ok(result)
     }
@@ -226,7 +228,10 @@ impl<S: Said> Kept<S> {
             let swap = Swap { expected: there.as_deref(), value: value.as_deref(), not_after_ms };
             match store.book.swap(tenant, swap).await? {
                 Swapped::Done => {
-                    self.look(store).await?;
+                    // It is in force: whoever follows takes it over soon where this does not.
+                    if let Err(error) = self.look(store).await {
+                        tracing::debug!(%error, kind = S::KIND, "a change was made, and is taken over with the next look");
+                    }
                     return Ok(result);
                 }
                 Swapped::Full => return Err(AlterError::Full),
@@ -245,14 +250,7 @@ impl<S: Said> Kept<S> {
     pub(super) async fn follow(self: Arc<Self>) {
         let follow = async {
             let Some(store) = &self.store else { return };
-            loop {
-                let looked = self.look(store).await;
-                if let Err(error) = &looked {
-                    store.followed.lock().n_errors += 1;
-                    tracing::debug!(%error, kind = S::KIND, "could not look for overrides: those that are known stay");
-                }
-                tokio::time::sleep(if looked.is_ok() { LOOK_EVERY } else { LOOK_AGAIN }).await;
-            }
+            again_and_again(|| self.look_or_count(store)).await;
         };
         let save = async {
             loop {
@@ -263,21 +261,73 @@ impl<S: Said> Kept<S> {
         tokio::join!(follow, save);
     }
 
+    /// Whether it could look.
+    async fn look_or_count(&self, store: &Store) -> bool {
+        let looked = self.look(store).await;
+        if let Err(error) = &looked {
+            store.followed.lock().n_errors += 1;
+            tracing::debug!(%error, kind = S::KIND, "could not look for overrides: those that are known stay");
+        }
+        looked.is_ok()
+    }
+
     /// Looks whether anything changed, and takes it over.
     async fn look(&self, store: &Store) -> Result<(), LinkError> {
         let mut seen = store.seen.lock().await;
-        let mut version = self.version(store).await?;
-        if version.is_none() {
+        let question = self.shared.clock.ask();
+        let look = store.book.look(None).await?;
+        self.shared.clock.note(question, look.now_ms);
+        let may_be_told = || look.version.is_none() && !self.said.lock().is_empty();
+        if look.version != *seen || may_be_told() {
+            let Some(all) = self.told(store, *seen).await? else { return Ok(()) };
+            if all.version != *seen {
+                self.take(store, all.values, all.version);
+                *seen = all.version;
+            }
+        }
+        *store.looked_at.lock() = Some(Instant::now());
+        Ok(())
+    }
+
+    /// What the store has, once that has everything which this router knows if the store has forgotten since `seen`; others that
+    /// know less may have written meanwhile. `None` where it goes on forgetting: the next look begins anew.
+    async fn told(&self, store: &Store, seen: Option<Version>) -> Result<Option<All>, LinkError> {
+        for _ in 0..MAX_TELLINGS {
+            let all = store.book.all().await?;
             // A version outlives every value: a store without one has forgotten, or never had any.
-            self.tell_again(store).await?;
-            version = self.version(store).await?;
+            let has_forgotten = match (all.version, seen) {
+                (Some(version), Some(seen)) => version.birth_us != seen.birth_us,
+                (version, _) => version.is_none(),
+            };
+            let missing = if has_forgotten { self.missing(&all.values) } else { Vec::new() };
+            if missing.is_empty() {
+                return Ok(Some(all));
+            }
+            let (n_overrides, kind) = (missing.len(), S::KIND);
+            tracing::warn!(
+                n_overrides,
+                kind,
+                "the store has forgotten overrides, and is told those that are known"
+            );
+            let values: Vec<_> = missing.iter().map(|(tenant, said)| (&**tenant, &**said)).collect();
+            if store.book.keep(&values).await?.left_out > 0 {
+                return store.book.all().await.map(Some);
+            }
         }
-        if version == *seen {
-            *store.looked_at.lock() = Some(Instant::now());
-            return Ok(());
-        }
-        let all = store.book.all().await?;
-        let n_said = all.len();
+        Ok(None)
+    }
+
+    /// What is known and has not ended, of tenants who are not among `values`.
+    fn missing(&self, values: &[(String, String)]) -> Vec<(String, String)> {
+        let there: HashSet<&str> = values.iter().map(|(tenant, _)| &**tenant).collect();
+        let (now_ms, said) = (self.shared.clock.now_ms(), self.said.lock());
+        let live = said.iter().filter(|(tenant, said)| !said.is_over(now_ms) && !there.contains(&***tenant));
+        live.filter_map(|(tenant, said)| Some((tenant.clone(), serde_json::to_string(said).ok()?))).collect()
+    }
+
+    /// Takes over what the store has.
+    fn take(&self, store: &Store, values: Vec<(String, String)>, version: Option<Version>) {
+        let n_said = values.len();
         let read = |(tenant, value): (String, String)| match serde_json::from_str(&value) {
             Ok(said) => Some((tenant, said)),
             Err(error) => {
@@ -285,47 +335,15 @@ impl<S: Said> Kept<S> {
                 None
             }
         };
-        let all: HashMap<_, _> = all.into_iter().filter_map(read).collect();
+        let all: HashMap<_, _> = values.into_iter().filter_map(read).collect();
         tracing::info!(n_overrides = all.len(), kind = S::KIND, "overrides taken over from the store");
         {
             let mut followed = store.followed.lock();
             followed.n_unreadable = (n_said - all.len()) as u64;
-            followed.version = version.unwrap_or(0);
+            followed.version = version.map_or(0, |version| version.number);
         }
         self.change(|said| *said = all);
         self.unsaved.notify_one();
-        *seen = version;
-        *store.looked_at.lock() = Some(Instant::now());
-        Ok(())
-    }
-
-    /// The store's version; its clock is looked at by the way.
-    async fn version(&self, store: &Store) -> Result<Option<u64>, LinkError> {
-        let question = self.shared.clock.ask();
-        let look = store.book.look(None).await?;
-        self.shared.clock.note(question, look.now_ms);
-        Ok(look.version)
-    }
-
-    /// Writes what is known to a store that knows nothing.
-    async fn tell_again(&self, store: &Store) -> Result<(), LinkError> {
-        let now_ms = self.shared.clock.now_ms();
-        let known: Vec<(String, String)> = {
-            let said = self.said.lock();
-            let live = said.iter().filter(|(_, said)| !said.is_over(now_ms));
-            live.filter_map(|(tenant, said)| Some((tenant.clone(), serde_json::to_string(said).ok()?)))
-                .collect()
-        };
-        if known.is_empty() {
-            return Ok(());
-        }
-        tracing::warn!(
-            n_overrides = known.len(),
-            kind = S::KIND,
-            "the store has no overrides, and is told those that are known"
-        );
-        let known: Vec<_> = known.iter().map(|(tenant, said)| (tenant.as_str(), said.as_str())).collect();
-        store.book.keep(&known).await.map(drop)
     }
 
     /// Changes what is said, and what binds with it.

@@ -8,6 +8,7 @@ mod asked;
 mod clock;
 mod kept;
 pub(crate) mod limits;
+mod looking;
 mod metrics;
 pub(crate) mod placement;
 mod said;
@@ -78,5 +79,57 @@ impl Overrides {
     pub(crate) fn follow(&self, tasks: &mut JoinSet<()>) {
         tasks.spawn(Arc::clone(&self.limits).follow());
         tasks.spawn(Arc::clone(&self.placement).follow());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::mpsc;
+    use std::time::{Duration, Instant};
+
+    use cofferdam_fleet::Fleet;
+    use cofferdam_model::{Alphabet, TenantId};
+    use futures_util::FutureExt;
+
+    use super::limits::Asked;
+    use super::*;
+    use crate::cells::Directory;
+
+    fn snapshots() -> Arc<ArcSwap<Snapshot>> {
+        let text = "fleet: f\ncells: [{ id: a, url: 'http://a:1' }, { id: b, url: 'http://b:1' }]\ntenant: { unknown: p }\n\
+                    plans: { p: { sustained: 1/s, burst: 9, max_in_flight: 9 } }\n";
+        let fleet = Fleet::parse(text, Path::new(".")).unwrap().fleet;
+        Arc::new(ArcSwap::from_pointee(Snapshot::build(fleet, &Directory::default()).unwrap()))
+    }
+
+    #[test]
+    fn a_change_whose_asker_leaves_before_the_disk_has_it_comes_to_the_disk() {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().max_blocking_threads(1).build();
+        runtime.unwrap().block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let state = StateDir::open(folder.path()).unwrap();
+            let overrides = Overrides::new(snapshots(), None, Some(state));
+            let (free, is_free) = mpsc::channel::<()>();
+            let busy = tokio::task::spawn_blocking(move || is_free.recv());
+            let asked = Asked::read(br#"{"burst": 2, "for": "1h"}"#).unwrap();
+            // The first is on its way to a disk that is busy, and the second waits behind it.
+            for tenant in ["acme", "globex"] {
+                let tenant = TenantId::parse(tenant.as_bytes(), &Alphabet::default()).unwrap();
+                assert!(overrides.limits.put(&tenant, &asked).now_or_never().is_none());
+            }
+            let mut tasks = JoinSet::new();
+            overrides.follow(&mut tasks);
+            free.send(()).unwrap();
+            busy.await.unwrap().unwrap();
+            let begun = Instant::now();
+            let on_disk =
+                || std::fs::read_to_string(folder.path().join("overrides.json")).unwrap_or_default();
+            while !(on_disk().contains("acme") && on_disk().contains("globex")) {
+                assert!(begun.elapsed() < Duration::from_secs(20), "{}", on_disk());
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        });
     }
 }

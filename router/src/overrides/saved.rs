@@ -2,6 +2,7 @@
 //! is away has those that it last knew.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -15,10 +16,16 @@ const FILE: &str = "overrides.json";
 #[derive(Debug)]
 pub(super) struct Saved {
     folder: StateDir,
-    /// By kind.
-    parts: Mutex<BTreeMap<String, Value>>,
-    /// Whoever writes holds it, so that the last to write has the last word of all kinds.
-    writing: Arc<tokio::sync::Mutex<()>>,
+    parts: Mutex<Parts>,
+    /// The state that was last written. Whoever writes holds it, so that the last to write has the last word of all kinds.
+    written: Arc<tokio::sync::Mutex<u64>>,
+}
+
+#[derive(Debug, Default)]
+struct Parts {
+    by_kind: BTreeMap<String, Value>,
+    /// Grows with every change.
+    state: u64,
 }
 
 impl Saved {
@@ -31,23 +38,37 @@ impl Saved {
             })
             .ok()
         });
-        Self { folder, parts: Mutex::new(parts.unwrap_or_default()), writing: Arc::default() }
+        let parts = Parts { by_kind: parts.unwrap_or_default(), state: 0 };
+        Self { folder, parts: Mutex::new(parts), written: Arc::default() }
     }
 
     /// What the file had of a kind.
     pub(super) fn part(&self, kind: &str) -> Option<Value> {
-        self.parts.lock().get(kind).cloned()
+        self.parts.lock().by_kind.get(kind).cloned()
     }
 
-    /// Writes what there is of a kind now. A disk that does not take it is told; what runs goes on.
+    /// Writes what there is of a kind now, where that is not written yet. A disk that does not take it is told; what runs goes on.
     pub(super) async fn write(&self, kind: &str, said: Value) {
-        self.parts.lock().insert(kind.to_owned(), said);
-        let writing = Arc::clone(&self.writing).lock_owned().await;
-        let bytes = serde_json::to_vec(&*self.parts.lock()).unwrap_or_default();
+        {
+            let mut parts = self.parts.lock();
+            if parts.by_kind.get(kind) != Some(&said) {
+                parts.by_kind.insert(kind.to_owned(), said);
+                parts.state += 1;
+            }
+        }
+        let mut written = Arc::clone(&self.written).lock_owned().await;
+        let (state, bytes) = {
+            let parts = self.parts.lock();
+            if parts.state == *written {
+                return;
+            }
+            (parts.state, serde_json::to_vec(&parts.by_kind).unwrap_or_default())
+        };
         let folder = self.folder.clone();
         let done = tokio::task::spawn_blocking(move || {
-            let _writing = writing;
-            folder.write(FILE, &bytes)
+            folder.write(FILE, &bytes)?;
+            *written = state;
+            io::Result::Ok(())
         });
         if let Ok(Err(error)) = done.await {
             tracing::error!(%error, file = FILE, "the overrides could not be kept on disk");

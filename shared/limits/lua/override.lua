@@ -1,8 +1,11 @@
 -- What operators have overridden, in one hash for each kind: a field for each tenant, whose value is JSON that opens with the time
 -- at which it ends, {"until_ms":N,... clock.lua comes before this file, in one text.
--- KEYS[1] the hash. KEYS[2] its version, a number that only grows. Both lie in one slot.
+-- KEYS[1] the hash. KEYS[2] its version, a number that only grows, and behind a space the us since 1970 at which the first one was
+-- written: another one means that the store has forgotten everything between. Both keys lie in one slot.
 -- ARGV[1] the server's run id, which is not needed here. ARGV[2] what is done:
---   'look': ARGV[3] a field, or ''. Returns: the time in ms since 1970, the version (0: none), the field's value ('': none).
+--   'look': ARGV[3] a field, or ''. Returns: the time in ms since 1970, the version and its birth (0: none), the field's value
+--     ('': none).
+--   'all': Returns: the version, its birth, and a field and its value for each.
 --   'swap': ARGV[3] the most fields that there may be, ARGV[4] a field, ARGV[5] the value that has to be there, ARGV[6] the one that
 --     takes its place ('': none, both times), ARGV[7] the ms since 1970 after which nothing is done (0: never).
 --     Returns: 1, or why nothing was done: 0 another value is there, 2 there is no room, 3 it is too late.
@@ -17,13 +20,15 @@ local VERSION_US = 31 * 86400 * 1000000
 
 local what, now = ARGV[2], now_us()
 
-local function version()
-  return tonumber(redis.call('GET', KEYS[2]) or 0) or 0
-end
+local version, birth = string.match(redis.call('GET', KEYS[2]) or '', '^(%d+) (%d+)$')
+version, birth = tonumber(version) or 0, tonumber(birth) or 0
 
 if what == 'look' then
   local value = ARGV[3] ~= '' and redis.call('HGET', KEYS[1], ARGV[3])
-  return { math.floor(now / 1000), version(), value or '' }
+  return { math.floor(now / 1000), version, birth, value or '' }
+end
+if what == 'all' then
+  return { version, birth, redis.call('HGETALL', KEYS[1]) }
 end
 
 local function ends_us(value)
@@ -80,7 +85,7 @@ else
 end
 
 if n_done > 0 then
-  redis.call('SET', KEYS[2], string.format('%.0f', math.max(now, 1 + version())))
+  redis.call('SET', KEYS[2], string.format('%.0f %.0f', math.max(now, 1 + version), birth > 0 and birth or now))
   expire_in(KEYS[2], VERSION_US)
   local last = now
   for _, end_us in pairs(ends) do

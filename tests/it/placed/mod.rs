@@ -52,10 +52,18 @@ impl Cells {
     }
 }
 
-/// With the store at `url`.
+/// With the store at `url`, which is given up on soon.
 fn shared(url: &str) -> Settings {
-    let (endpoint, budget) = (url.parse().unwrap(), Duration::from_millis(100));
-    Settings { store: Some(SharedStore { endpoint, budget }), ..settings() }
+    shared_within(url, Duration::from_millis(100))
+}
+
+/// The same where the store is known to be well, and a machine that is busy may hold it up.
+fn patient(url: &str) -> Settings {
+    shared_within(url, Duration::from_secs(5))
+}
+
+fn shared_within(url: &str, budget: Duration) -> Settings {
+    Settings { store: Some(SharedStore { endpoint: url.parse().unwrap(), budget }), ..settings() }
 }
 
 /// A change that lasts for so long.

@@ -52,7 +52,7 @@ pub use call::{Call, CallBuilder, CallError};
 pub use figures::{Loan, SharingMetrics};
 pub use keys::{BUCKETS, Fleet, FleetError, Key};
 pub use op::{Op, Permits, Report, Session, SessionError, Shape, Tokens, Window};
-pub use overrides::{Kept, Look, MAX_OVERRIDES, OverrideBook, Swap, Swapped};
+pub use overrides::{All, Kept, Look, MAX_OVERRIDES, OverrideBook, Swap, Swapped, Version};
 pub use release::{ReleaseBook, ReleaseState, ReleaseTerms};
 pub use reply::{PermitsReply, Replies, Reply, ReplyError, Room, ShapeReply, TokensReply, WindowReply};
 pub use script::Script;

@@ -1,7 +1,7 @@
 //! What operators have overridden, for every router of a fleet: one value for each tenant, which ends by itself, and a version
 //! that tells when to look again. It knows no limit: what a value says is the affair of who reads it.
 
-use ::redis::{FromRedisValue, Value, cmd, from_redis_value};
+use ::redis::{FromRedisValue, Value, from_redis_value};
 
 use super::keys::{Fleet, Key};
 use super::link::{Link, LinkError};
@@ -22,6 +22,25 @@ pub struct OverrideBook {
     keys: [Key; 2],
 }
 
+/// Which state the values are in. It outlives every one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// When the store first had a version, in microseconds since 1970. Another one means that it has forgotten everything
+    /// between, whoever has written since.
+    pub birth_us: u64,
+    /// Grows with every change.
+    pub number: u64,
+}
+
+/// Every value, as all are at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct All {
+    /// As a [`Look`] has it.
+    pub version: Option<Version>,
+    /// By tenant; what has ended may still be there.
+    pub values: Vec<(String, String)>,
+}
+
 /// What the store says at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
@@ -29,7 +48,7 @@ pub struct Look {
     pub now_ms: u64,
     /// Another version than before means that something changed; none, that nothing was ever written, or that the store has
     /// forgotten it.
-    pub version: Option<u64>,
+    pub version: Option<Version>,
     /// The value that was asked for, where there is one; it may have ended.
     pub value: Option<String>,
 }
@@ -76,15 +95,15 @@ impl OverrideBook {
     /// What the time is there, whether anything changed, and what `tenant` has.
     pub async fn look(&self, tenant: Option<&str>) -> Result<Look, LinkError> {
         let field = tenant.unwrap_or_default().as_bytes();
-        let (now_ms, version, value): (u64, u64, String) = self.run(&[b"look", field]).await?;
-        let version = (version > 0).then_some(version);
-        Ok(Look { now_ms, version, value: Some(value).filter(|value| !value.is_empty()) })
+        let (now_ms, number, birth_us, value): (u64, u64, u64, String) = self.run(&[b"look", field]).await?;
+        let value = Some(value).filter(|value| !value.is_empty());
+        Ok(Look { now_ms, version: Version::read(number, birth_us), value })
     }
 
-    /// Everything, by tenant; what has ended may still be there.
-    pub async fn all(&self) -> Result<Vec<(String, String)>, LinkError> {
-        let [hash, _] = &self.keys;
-        read(self.link.command(cmd("HGETALL").arg(hash.as_str()).to_owned()).await?)
+    /// Everything, in one step with its version.
+    pub async fn all(&self) -> Result<All, LinkError> {
+        let (number, birth_us, values) = self.run(&[b"all"]).await?;
+        Ok(All { version: Version::read(number, birth_us), values })
     }
 
     /// Puts a tenant's value in the place of another, in one step. What has ended counts for nothing, and is taken away by the
@@ -103,7 +122,8 @@ impl OverrideBook {
         }
     }
 
-    /// Writes values by tenant where there are none, which have to open as a [`Swap`]'s.
+    /// Writes values by tenant where there are none, which have to open as a [`Swap`]'s. That may be several steps, and where
+    /// it breaks off some are written.
     pub async fn keep(&self, values: &[(&str, &str)]) -> Result<Kept, LinkError> {
         let most = MAX_OVERRIDES.to_string();
         let mut kept = Kept { done: 0, left_out: 0 };
@@ -119,6 +139,12 @@ impl OverrideBook {
 
     async fn run<T: FromRedisValue>(&self, args: &[&[u8]]) -> Result<T, LinkError> {
         read(self.link.run(&self.script, &self.keys, args).await?)
+    }
+}
+
+impl Version {
+    fn read(number: u64, birth_us: u64) -> Option<Self> {
+        (number > 0).then_some(Self { birth_us, number })
     }
 }
 

@@ -119,7 +119,7 @@ async fn a_user_with_the_documented_rule_may_do_all_that_is_needed() {
             assert_eq!(book.swap("acme", swap).await, Ok(Swapped::Done));
         }
         let version = book.look(None).await.unwrap().version;
-        assert!(version.is_some() && book.all().await.unwrap().is_empty());
+        assert!(version.is_some() && book.all().await.unwrap().values.is_empty());
     }
     let share = async |name| {
         let link = connected(&url("redis", &server)).await;

@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cofferdam_limits::redis::link::Link;
-use cofferdam_limits::redis::{Fleet, Kept, OverrideBook, Swap, Swapped};
+use cofferdam_limits::redis::{All, Fleet, Kept, OverrideBook, Swap, Swapped, Version};
 
 use crate::redis_server::RedisServer;
 use crate::redis_server::cluster::RedisCluster;
@@ -23,12 +23,12 @@ fn value(name: &str, lasting: Duration) -> String {
 const HOUR: Duration = Duration::from_secs(3_600);
 
 async fn all(book: &OverrideBook) -> Vec<(String, String)> {
-    let mut all = book.all().await.unwrap();
+    let mut all = book.all().await.unwrap().values;
     all.sort();
     all
 }
 
-async fn version(book: &OverrideBook) -> Option<u64> {
+async fn version(book: &OverrideBook) -> Option<Version> {
     book.look(None).await.unwrap().version
 }
 
@@ -40,7 +40,8 @@ async fn swap(book: &OverrideBook, tenant: &str, expected: Option<&str>, value: 
 async fn a_swap_needs_what_it_expects_what_is_kept_replaces_nothing_and_the_version_only_grows() {
     let server = RedisServer::start();
     let book = book(&connected(&server.url()).await, "limits");
-    assert_eq!((version(&book).await, book.all().await), (None, Ok(vec![])));
+    let nothing = || Ok(All { version: None, values: vec![] });
+    assert_eq!((version(&book).await, book.all().await), (None, nothing()));
     let [one, two, three] = ["one", "two", "three"].map(|name| value(name, HOUR));
     let (none, one, two, three) = (None, Some(&*one), Some(&*two), Some(&*three));
     for (tenant, expected, value, swapped) in [
@@ -96,8 +97,25 @@ async fn what_has_ended_goes_with_the_next_write_and_the_version_outlives_everyt
     for tenant in ["acme", "lasting"] {
         assert_eq!(swap(&book, tenant, Some(&lasting), None).await, Swapped::Done);
     }
-    assert!(book.all().await.unwrap().is_empty());
+    assert!(all(&book).await.is_empty());
     assert!(ends("{f:overrides}limits:version") > 30 * 86_400_000);
+}
+
+#[tokio::test]
+async fn a_store_that_has_forgotten_has_another_birth_whoever_writes_first() {
+    let server = RedisServer::start();
+    let (book, one) = (book(&connected(&server.url()).await, "limits"), value("one", HOUR));
+    let one = Some(&*one);
+    assert_eq!(swap(&book, "acme", None, one).await, Swapped::Done);
+    let first = version(&book).await.unwrap();
+    assert_eq!(swap(&book, "acme", one, None).await, Swapped::Done);
+    let second = version(&book).await.unwrap();
+    assert!(second.birth_us == first.birth_us && second.number > first.number, "{first:?} {second:?}");
+    ::redis::cmd("FLUSHALL").exec(&mut server.connect()).unwrap();
+    assert_eq!(swap(&book, "globex", None, one).await, Swapped::Done);
+    let third = book.all().await.unwrap();
+    assert!(third.version.unwrap().birth_us > first.birth_us, "{first:?} {third:?}");
+    assert_eq!((third.version, third.values.len()), (version(&book).await, 1));
 }
 
 #[tokio::test]
@@ -108,8 +126,8 @@ async fn each_kind_is_by_itself_and_more_than_one_calls_worth_is_written() {
     let (names, one) = ((0..600).map(|n| format!("t{n}")).collect::<Vec<_>>(), value("one", HOUR));
     let values: Vec<_> = names.iter().map(|name| (name.as_str(), one.as_str())).collect();
     assert_eq!(limits.keep(&values).await, Ok(Kept { done: 600, left_out: 0 }));
-    assert_eq!((limits.all().await.unwrap().len(), placement.all().await), (600, Ok(vec![])));
-    assert_eq!(version(&placement).await, None);
+    assert_eq!(all(&limits).await.len(), 600);
+    assert_eq!(placement.all().await, Ok(All { version: None, values: vec![] }));
 }
 
 #[tokio::test]
@@ -119,7 +137,7 @@ async fn a_cluster_keeps_them_where_their_keys_lie_and_a_script_that_was_flushed
     let (book, one) = (book(&link, "limits"), value("one", HOUR));
     for n in 1..=3 {
         assert_eq!(swap(&book, &format!("t{n}"), None, Some(&one)).await, Swapped::Done);
-        assert_eq!(book.all().await.unwrap().len(), n);
+        assert_eq!(all(&book).await.len(), n);
         for node in &cluster.nodes {
             ::redis::cmd("SCRIPT").arg("FLUSH").exec(&mut node.connect()).unwrap();
         }

@@ -25,13 +25,16 @@ pub(super) async fn list(State(admin): State<Admin>) -> Json<Value> {
         shown["reason"] = fitted.place(tenant).reason.as_str().into();
         shown
     });
-    let left_out = fitted.left_out().iter().map(|(tenant, why)| json!({ "tenant": tenant, "why": why }));
+    let told = |list: &[(String, String)]| -> Vec<Value> {
+        list.iter().map(|(tenant, why)| json!({ "tenant": tenant, "why": why })).collect()
+    };
     Json(json!({
         "overrides_are": admin.overrides_are(),
         "version": followed.map(|followed| followed.version),
         "heard_ms_ago": followed.and_then(|followed| followed.age).map(|age| age.as_millis() as u64),
         "overrides": overrides.collect::<Vec<_>>(),
-        "left_out": left_out.collect::<Vec<_>>(),
+        "left_out": told(fitted.left_out()),
+        "instead": told(fitted.instead()),
     }))
 }
 

@@ -1,11 +1,12 @@
 //! How a tenant's cells are changed by a pin or a quarantine, each in one step that is decided by what is there.
 
-use cofferdam_model::{CellId, CellIndex, CellState, TenantId};
+use cofferdam_model::{CellId, TenantId};
 use cofferdam_placement::{PlacementError, Reason};
 
 use super::super::kept::{AlterError, Altered, Kept};
 use super::asked::Asked;
 use super::record::{Record, TooManyNew};
+use super::wards::Wards;
 use super::word::Word;
 use crate::snapshot::Snapshot;
 
@@ -57,7 +58,7 @@ impl Kept<Record> {
         self.alter(tenant, |old, now_ms| {
             let mut record = at_rest(old, tenant)?;
             let to = match asked.to().is_empty() && of == Reason::Quarantine {
-                true => wards(&snapshot, tenant)?,
+                true => self.wards(&snapshot, tenant, now_ms)?,
                 false => asked.to().to_vec(),
             };
             snapshot.placement.named(of, tenant, &to)?;
@@ -81,6 +82,17 @@ impl Kept<Record> {
             }
         })
         .await
+    }
+
+    /// Cells for a quarantine of which nobody has named any: as many as the tenant has else, on which the fewest others are.
+    fn wards(&self, snapshot: &Snapshot, tenant: &TenantId, now_ms: u64) -> Result<Vec<CellId>, Refused> {
+        let fitted = self.fitted();
+        let others = fitted.all().into_iter().filter(|(other, _)| *other != tenant);
+        let words = others.filter_map(|(_, said)| said.quarantine.as_ref());
+        let wards = Wards::new(snapshot, words.filter(|word| word.is_live(now_ms)));
+        let cells = wards.least_used(snapshot.placement.size_of(tenant));
+        let cells: Vec<_> = cells.into_iter().map(|cell| snapshot.cells[cell.get()].id.clone()).collect();
+        if cells.is_empty() { Err(Refused::NoWard) } else { Ok(cells) }
     }
 
     /// Whether the tenant's cells can be changed here at all.
@@ -128,13 +140,4 @@ pub(super) fn known_cells(
 pub(super) fn by_file(snapshot: &Snapshot, tenant: &TenantId) -> Vec<String> {
     let cells = snapshot.place(tenant).shard.cells();
     cells.iter().map(|cell| snapshot.cells[cell.get()].id.to_string()).collect()
-}
-
-/// Cells for a quarantine of which nobody has named any: as many as the tenant has else, by their ids.
-fn wards(snapshot: &Snapshot, tenant: &TenantId) -> Result<Vec<CellId>, Refused> {
-    let placement = &snapshot.placement;
-    let wards = (0..).map(CellIndex).zip(placement.cells());
-    let wards = wards.filter(|(cell, _)| placement.state_of(*cell) == CellState::Quarantine);
-    let wards: Vec<_> = wards.map(|(_, id)| id.clone()).take(placement.size_of(tenant)).collect();
-    if wards.is_empty() { Err(Refused::NoWard) } else { Ok(wards) }
 }

@@ -4,12 +4,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cofferdam_model::{CellId, CellIndex, Shard, TenantId};
+use cofferdam_model::{Shard, TenantId};
 use cofferdam_placement::{Placed, Reason};
 
 use super::super::clock::StoreClock;
 use super::super::said::{self, Said};
+use super::fit::{self, Placing};
 use super::record::Record;
+use super::wards::Wards;
 use super::word::Word;
 use crate::snapshot::Snapshot;
 
@@ -20,6 +22,8 @@ pub(crate) struct Fitted {
     by_tenant: HashMap<TenantId, OfTenant>,
     /// Whose, and why.
     left_out: Vec<(String, String)>,
+    /// The same, of who is kept apart on other cells.
+    instead: Vec<(String, String)>,
     clock: Arc<StoreClock>,
 }
 
@@ -31,21 +35,17 @@ struct OfTenant {
     pin: Option<Placing>,
 }
 
-#[derive(Debug)]
-struct Placing {
-    until_ms: u64,
-    shard: Box<[CellIndex]>,
-}
-
 impl Fitted {
-    /// Fits what is said, by tenant. What the fleet file has no cells for is told and left out.
-    pub(super) fn new(
-        said: &HashMap<String, Record>,
+    /// Fits what is said, by tenant. What the fleet file has no cells for is told, and left out where nothing stands in for them.
+    pub(super) fn new<'s>(
+        said: &'s HashMap<String, Record>,
         snapshot: &Arc<Snapshot>,
         clock: &Arc<StoreClock>,
     ) -> Self {
         let now_ms = clock.now_ms();
-        let (mut by_tenant, mut left_out) = (HashMap::new(), Vec::new());
+        let (mut by_tenant, mut left_out, mut instead) = (HashMap::new(), Vec::new(), Vec::new());
+        let quarantined = said.values().filter_map(|said| said.quarantine.as_ref());
+        let wards = Wards::new(snapshot, quarantined.filter(|word| word.is_live(now_ms)));
         for (name, said) in said.iter().filter(|(_, said)| !said.is_over(now_ms)) {
             let tenant = match TenantId::parse(name.as_bytes(), &snapshot.fleet.tenant.alphabet) {
                 Ok(tenant) => tenant,
@@ -54,22 +54,28 @@ impl Fitted {
                     continue;
                 }
             };
-            let mut fit = |of, word: &Option<Word>| {
-                let word = word.as_ref().filter(|word| word.is_live(now_ms))?;
-                match shard(&tenant, of, word, snapshot) {
-                    Ok(shard) => Some(Placing { until_ms: word.until_ms, shard }),
-                    Err(why) => {
-                        tracing::warn!(%tenant, %why, "an override of placement does not fit the fleet file, and does not bind");
-                        left_out.push((name.clone(), why));
-                        None
-                    }
+            let live = |word: &'s Option<Word>| word.as_ref().filter(|word| word.is_live(now_ms));
+            let mut fitted = |placing: Result<Placing, String>| {
+                let told = match &placing {
+                    Ok(Placing { instead: None, .. }) => None,
+                    Ok(Placing { instead: Some(why), .. }) => Some((&mut instead, why)),
+                    Err(why) => Some((&mut left_out, why)),
+                };
+                if let Some((list, why)) = told {
+                    tracing::warn!(%tenant, %why, "an override of placement does not fit the fleet file");
+                    list.push((name.clone(), why.clone()));
                 }
+                placing.ok()
             };
-            let (quarantine, pin) = (fit(Reason::Quarantine, &said.quarantine), fit(Reason::Pin, &said.pin));
+            let quarantine = live(&said.quarantine);
+            let quarantine =
+                quarantine.and_then(|word| fitted(fit::quarantine(&tenant, word, snapshot, &wards)));
+            let pin = live(&said.pin).and_then(|word| fitted(fit::pin(&tenant, word, snapshot, now_ms)));
             by_tenant.insert(tenant, OfTenant { said: said.clone(), quarantine, pin });
         }
         left_out.sort();
-        Self { snapshot: Arc::clone(snapshot), by_tenant, left_out, clock: Arc::clone(clock) }
+        instead.sort();
+        Self { snapshot: Arc::clone(snapshot), by_tenant, left_out, instead, clock: Arc::clone(clock) }
     }
 
     /// The tenant's cells: a quarantine comes before a pin, and what was said while routers run before what the file says; both
@@ -102,6 +108,11 @@ impl Fitted {
         &self.left_out
     }
 
+    /// Who is kept apart on other cells than was said, since the fleet file has not all of those for it any more, and why.
+    pub(crate) fn instead(&self) -> &[(String, String)] {
+        &self.instead
+    }
+
     /// The time by which ends are judged, in milliseconds since 1970.
     pub(crate) fn now_ms(&self) -> u64 {
         self.clock.now_ms()
@@ -131,16 +142,4 @@ impl said::Fitted for Fitted {
     fn n_left_out(&self) -> usize {
         self.left_out.len()
     }
-}
-
-/// The cells of a word, or why the fleet does not have them so.
-fn shard(
-    tenant: &TenantId,
-    of: Reason,
-    word: &Word,
-    snapshot: &Snapshot,
-) -> Result<Box<[CellIndex]>, String> {
-    let names: Result<Vec<_>, _> = word.to.iter().map(|cell| CellId::parse(cell)).collect();
-    let names = names.map_err(|error| error.to_string())?;
-    snapshot.placement.named(of, tenant, &names).map_err(|error| error.to_string())
 }

@@ -5,10 +5,12 @@ mod advance;
 mod asked;
 mod changes;
 mod changing;
+mod fit;
 mod fitted;
 mod moves;
 mod moving;
 mod record;
+mod wards;
 mod word;
 
 use std::collections::HashMap;

@@ -20,7 +20,8 @@ pub(crate) enum Weather {
     Cut,
     /// Hands answers on after a while.
     Late(Duration),
-    /// Takes what is sent and hands nothing on, in either direction.
+    /// Takes what is sent and hands nothing on, in either direction. A connection that lost some is cut when the weather changes:
+    /// TCP leaves no gaps.
     Silent,
     /// Hands requests on, and cuts the connection at the first byte of an answer.
     AnswersLost,
@@ -76,15 +77,16 @@ async fn relay(client: TcpStream, target: SocketAddr, mut weather: watch::Receiv
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     let (mut up, mut down) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
+    let mut has_lost = false;
     loop {
         let now = *weather.borrow_and_update();
-        if now == Weather::Cut {
+        if now == Weather::Cut || (has_lost && now != Weather::Silent) {
             return;
         }
         tokio::select! {
             changed = weather.changed() => if changed.is_err() { return },
             read = from_client.read(&mut up), if !now.holds(Way::Requests) => match read {
-                Ok(n) if n > 0 && now == Weather::Silent => {}
+                Ok(n) if n > 0 && now == Weather::Silent => has_lost = true,
                 Ok(n) if n > 0 => if to_server.write_all(&up[..n]).await.is_err() { return },
                 _ => return,
             },
@@ -95,7 +97,7 @@ async fn relay(client: TcpStream, target: SocketAddr, mut weather: watch::Receiv
                     }
                     if to_client.write_all(&down[..n]).await.is_err() { return }
                 }
-                Ok(n) if n > 0 && now == Weather::Silent => {}
+                Ok(n) if n > 0 && now == Weather::Silent => has_lost = true,
                 _ => return,
             },
         }

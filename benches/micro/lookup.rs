@@ -1,4 +1,5 @@
-//! Where a tenant is: a placement's answer beside one look-up in a plain hash map of the same tenants.
+//! Where a tenant is: a placement's answer beside one look-up in a plain hash map of the same tenants, and in a large fleet
+//! beside a small one.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -14,7 +15,26 @@ const N_TENANTS: [usize; 2] = [1024, 65_536];
 
 pub(crate) fn contests() -> Vec<Contest> {
     let fleets = [8, 100].into_iter();
-    fleets.flat_map(|n_cells| N_TENANTS.map(|n_tenants| contest(n_cells, n_tenants))).collect()
+    let beside_a_map = fleets.flat_map(|n_cells| N_TENANTS.map(|n_tenants| contest(n_cells, n_tenants)));
+    beside_a_map.chain(N_TENANTS.map(large_beside_small)).collect()
+}
+
+/// A table of as many slots costs a look-up the same, however many cells are in it.
+fn large_beside_small(n_tenants: usize) -> Contest {
+    let look_up = |n_cells| {
+        let tenants = random_tenants(n_tenants);
+        let placement = Placement::build(&spec(n_cells)).expect("the cells have names of their own");
+        alone(move |run| {
+            black_box(placement.place(&tenants[run % n_tenants]));
+        })
+    };
+    Contest {
+        name: format!("look-up, 1000 cells, {n_tenants} tenants"),
+        ours: look_up(1000),
+        reference_name: "8 cells",
+        reference: look_up(8),
+        target: Some(1.2),
+    }
 }
 
 fn contest(n_cells: usize, n_tenants: usize) -> Contest {

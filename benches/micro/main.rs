@@ -48,6 +48,7 @@ fn main() {
     // `cargo test --benches` only tries whether everything runs.
     if std::env::args().any(|argument| argument == "--bench") {
         ratios::print(&mut contests);
+        table::print_processor_times();
         println!("a waiter, its tenant and its future: {} bytes (target 1024)", queue::bytes_of_a_waiter());
     }
 }

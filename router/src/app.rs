@@ -32,6 +32,7 @@ use crate::overrides::placement::Changes;
 use crate::overrides::{Overrides, OverridesCollector};
 use crate::releasing::{ReleaseCollector, Releasing};
 use crate::reloads::{Outcome, Reloads};
+use crate::running_table::RunningTable;
 use crate::settings::Settings;
 use crate::shared_limits::{self, RouterLimits, SharingError};
 use crate::sharing_metrics::SharingCollector;
@@ -122,6 +123,7 @@ impl Router {
             Census::register(&mut registry, "cofferdam_router", settings.max_connections_per_address);
         registry.register_collector(Box::new(directory.clone()));
         registry.register_collector(Box::new(RestraintCollector(directory.clone())));
+        registry.register_collector(Box::new(RunningTable(Arc::clone(&snapshots))));
         registry.register_collector(Box::new(LimitsMetrics::new(limits.clone())));
         registry.register_collector(Box::new(OverridesCollector::new(Arc::clone(&overrides.limits))));
         registry.register_collector(Box::new(OverridesCollector::new(Arc::clone(&overrides.placement))));

@@ -20,6 +20,7 @@ mod moves;
 mod overrides;
 mod releasing;
 mod reloads;
+mod running_table;
 mod settings;
 mod shared_limits;
 mod sharing_metrics;

@@ -1,9 +1,14 @@
 //! A new fleet file replaces the old one whole, or changes nothing and says why.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use cofferdam_fleet::Fleet;
+use cofferdam_model::TenantId;
+use cofferdam_placement::Placement;
+use cofferdam_router::placement_spec;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -118,36 +123,60 @@ async fn the_same_revision_may_change_what_is_no_placement() {
     assert!(answer.field("ratelimit-policy").unwrap().contains("\"conc\";q=4"));
 }
 
-#[tokio::test]
-async fn fifty_reloads_under_load_fail_no_request() {
-    let (a, b) = (Scripted::named("a").await, Scripted::named("b").await);
-    let text = |n: u64| {
-        // Addresses, pins and classes change with every revision.
-        let (cells, pins) = match n % 3 {
-            0 => ([a.address, b.address], PINS),
-            1 => ([b.address, a.address], PINS),
-            _ => ([a.address, b.address], "cell: { classes: { more: {}, default: {} } }\n"),
-        };
-        revision(n, &cells, pins)
+/// What a router says of where a tenant is, of the placement on each of these files.
+fn told_by(texts: &[String], tenant: &str) -> Vec<String> {
+    let told = |text: &String| {
+        let fleet = Fleet::parse(text, Path::new(".")).unwrap().fleet;
+        let placement = Placement::build(&placement_spec(&fleet)).unwrap();
+        let tenant = TenantId::parse(tenant.as_bytes(), &fleet.tenant.alphabet).unwrap();
+        let cells = placement.place(&tenant).shard.cells().iter();
+        let cells: Vec<_> = cells.map(|cell| format!("\"{}\"", fleet.cells[cell.get()].id)).collect();
+        format!("cells=({})", cells.join(" "))
     };
+    texts.iter().map(told).collect()
+}
+
+#[tokio::test]
+async fn a_hundred_reloads_under_load_fail_no_request_and_each_answer_is_placed_by_the_file_that_it_names() {
+    const TENANTS: [&str; 4] = ["acme", "globex", "initech", "hooli"];
+    let cells = [Scripted::named("a").await, Scripted::named("b").await, Scripted::named("c").await];
+    let [a, b, c] = [0, 1, 2].map(|n: usize| cells[n].address);
+    // Addresses, pins, weights and classes change with every revision; there are three kinds.
+    let text = |n: u64| {
+        let (cells, rest) = match n % 3 {
+            0 => ([a, b, c], "pins: { acme: [cell-c, cell-a] }"),
+            1 => ([b, c, a], "shard_size: 2 }\ncell: { classes: { more: {}, default: {} }"),
+            _ => ([c, a, b], "pins: { globex: [cell-b, cell-a], hooli: [cell-a, cell-c] }"),
+        };
+        let text = revision(n, &cells, &format!("placement: {{ tell: true, {rest} }}"));
+        let heavy = if n % 3 == 2 { "cell-c, weight: 2" } else { "cell-c" };
+        text.replace("id: cell-c", &format!("id: {heavy}"))
+    };
+    let kinds = [text(3), text(4), text(5)];
+    let told = TENANTS.map(|tenant| told_by(&kinds, tenant));
+    assert!(told.iter().any(|told| told[0] != told[1]) && told.iter().any(|told| told[1] != told[2]));
     let router = TestRouter::start(&text(1));
     let (stop, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let mut load = tokio::task::JoinSet::new();
     for n in 0..4 {
-        let (data, stop, all) = (router.data, Arc::clone(&stop), Arc::clone(&served));
+        let (data, stop, all, told) = (router.data, Arc::clone(&stop), Arc::clone(&served), told.clone());
         load.spawn(async move {
             let mut client = raw::Client::connect(data).await;
             let mut n_served = 0;
             while !stop.load(Ordering::SeqCst) {
-                let tenant = ["acme", "globex", "initech", "hooli"][(n + n_served) % 4];
-                let answer = client.ask(get("/", tenant)).await;
+                let who = (n + n_served) % TENANTS.len();
+                let answer = client.ask(get("/", TENANTS[who])).await;
                 assert_eq!(answer.status(), 200, "{answer:?}");
+                let (revision, cells) =
+                    answer.field("cofferdam-placement").unwrap().split_once(", ").unwrap();
+                let revision: usize = revision.strip_prefix("revision=").unwrap().parse().unwrap();
+                assert_eq!(cells, told[who][revision % 3], "{answer:?}");
                 n_served += 1;
                 all.fetch_add(1, Ordering::SeqCst);
             }
         });
     }
-    for n in 2..=51 {
+    for n in 2..=101 {
         router.reload(&text(n)).await.unwrap();
         let enough = served.load(Ordering::SeqCst) + 4;
         eventually("requests between two reloads", async || {
@@ -157,8 +186,35 @@ async fn fifty_reloads_under_load_fail_no_request() {
     }
     stop.store(true, Ordering::SeqCst);
     load.join_all().await;
-    assert_eq!(router.admin("/fleet").await["revision"], 51);
+    let running = router.admin("/fleet").await;
+    let metrics = router.metrics().await;
+    let digest = format!("digest={}", running["digest"]);
+    assert_eq!(
+        (&running["revision"], metrics.sum("cofferdam_router_revision", &[])),
+        (&Value::from(101), 101.0)
+    );
+    assert_eq!(metrics.sum("cofferdam_router_table", &[&digest]), 1.0, "{digest}");
     router.idle().await;
+}
+
+#[tokio::test]
+async fn refusals_tell_the_placement_too_and_nobody_does_unless_the_file_says_so() {
+    let cell = Scripted::named("cell").await;
+    let text = |tell: bool| {
+        format!(
+            "fleet: test\ncells: [{{ id: cell-a, url: 'http://{}' }}]\nplacement: {{ shard_size: 1, tell: {tell} }}\n\
+             plans: {{ p: {{ sustained: 1/h, burst: 1, max_in_flight: 9 }} }}\ntenant: {{ unknown: p }}\n",
+            cell.address
+        )
+    };
+    for tell in [true, false] {
+        let router = TestRouter::start(&text(tell));
+        let expected = tell.then_some("revision=1, cells=(\"cell-a\")");
+        for status in [200, 429] {
+            let answer = router.ask(get("/", "acme")).await;
+            assert_eq!((answer.status(), answer.field("cofferdam-placement")), (status, expected));
+        }
+    }
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ mod metrics;
 mod outcome;
 mod outgoing;
 mod place;
+mod placement_field;
 mod published;
 mod reject;
 mod release;

@@ -27,6 +27,7 @@ use super::identify::Identified;
 use super::limit_fields::{is_limit_field, stays};
 use super::metrics::Metrics;
 use super::outcome::Outcome;
+use super::placement_field;
 use super::published;
 use super::reject::{Reason, Rejection};
 use super::view::View;
@@ -110,6 +111,7 @@ impl Closing<'_> {
     fn show<B>(self, identified: &Identified<'_>, limits: &Limits, response: &mut Response<B>) {
         let standing = identified.demand(|demand| limits.standing(demand));
         identified.shown().set(response.headers_mut(), &standing, None);
+        placement_field::set(response.headers_mut(), &identified.tenant, self.view);
     }
 
     /// The answer to a tenant that asks for its own limits: it counts nothing.
@@ -135,6 +137,7 @@ impl Closing<'_> {
         let held = self.hold(identified.route.class, None, rejection.reason.outcome());
         let mut response = self.own_answer(rejection, held);
         shown.set(response.headers_mut(), &refusal.standing, Some(&refusal));
+        placement_field::set(response.headers_mut(), &identified.tenant, self.view);
         response
     }
 
@@ -168,6 +171,7 @@ impl Closing<'_> {
             }
         };
         shown.set(response.headers_mut(), &standing, None);
+        placement_field::set(response.headers_mut(), &tenant, self.view);
         response
     }
 

@@ -18,7 +18,7 @@ use crate::scalars::{Scalar, Share, scalar};
 const SLOTS: [u64; 2] = [65_536, 1_048_576];
 
 /// The words of the section.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "slots",
     "seed",
     "seed_file",
@@ -31,6 +31,7 @@ const KEYS: [&str; 13] = [
     "max_inclusion",
     "max_new_cells",
     "movement_budget",
+    "tell",
     "force",
 ];
 
@@ -67,6 +68,9 @@ pub struct PlacementRules {
     pub max_new_cells: u32,
     /// How many changed slots are let loose in a minute, at least 1; all at once unless the file says otherwise.
     pub movement_budget: Option<u32>,
+    /// Whether every answer to a tenant says of which revision its cells are, and which; false unless the file says so, since that tells
+    /// callers how the fleet is made.
+    pub tell: bool,
     /// Why the file is to be taken although its changes are refused. Not so where the file before had the same reason:
     /// it was given for that one's changes.
     pub force: Option<Box<str>>,
@@ -116,6 +120,7 @@ impl Default for PlacementRules {
             max_inclusion: None,
             max_new_cells: 4,
             movement_budget: None,
+            tell: false,
             force: None,
         }
     }
@@ -168,6 +173,7 @@ impl PlacementRules {
         rules.max_inclusion = fields.scalar("max_inclusion");
         rules.max_new_cells = fields.whole_u32_or("max_new_cells", 0..=1_000, rules.max_new_cells);
         rules.movement_budget = fields.get("movement_budget").and_then(read_budget);
+        rules.tell = fields.scalar("tell").unwrap_or_default();
         rules.force = fields.get("force").and_then(|node| node.read("a reason", read_reason));
         rules
     }

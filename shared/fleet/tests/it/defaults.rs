@@ -35,6 +35,7 @@ fn name_and_cells_are_enough() {
         max_inclusion,
         max_new_cells,
         movement_budget,
+        tell: false,
         force,
     };
     assert_eq!(placement, rules);

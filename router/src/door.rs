@@ -77,10 +77,11 @@ impl Doors {
 
     /// Lets in who waits, and everybody who comes.
     pub(crate) fn open(&self, tenant: &TenantId) {
-        for door in &*self.0.lock() {
-            if let Some(hold) = door.0.lock().held.remove(tenant) {
-                hold.open.send_replace(true);
-            }
+        let take = |door: &Arc<Door>| door.0.lock().held.remove(tenant);
+        let taken: Vec<_> = self.0.lock().iter().filter_map(take).collect();
+        // Only now, when none holds it any more: whoever hears of it comes back at once, and would else come back for ever.
+        for hold in taken {
+            hold.open.send_replace(true);
         }
     }
 
@@ -207,6 +208,28 @@ mod tests {
         assert_eq!(waits.await.unwrap(), (Ok(()), Ok(())));
         drop(before);
         assert!(two.enter(&acme).is_ok() && doors.n_waiting() == 0);
+    }
+
+    #[test]
+    fn whoever_hears_that_the_doors_are_open_comes_in_by_any() {
+        let (doors, acme) = (Doors::default(), tenant("acme"));
+        let workers: Vec<_> = (0..256).map(|_| doors.worker()).collect();
+        let last = &workers[255];
+        for _ in 0..50 {
+            doors.hold(&acme, LONG);
+            let hold = last.enter(&acme).unwrap_err();
+            std::thread::scope(|threads| {
+                let comes = threads.spawn(|| {
+                    let open = hold.open.subscribe();
+                    while !*open.borrow() {
+                        std::hint::spin_loop();
+                    }
+                    last.enter(&acme).is_ok()
+                });
+                doors.open(&acme);
+                assert!(comes.join().unwrap());
+            });
+        }
     }
 
     #[tokio::test]

@@ -107,19 +107,19 @@ fn unequal_cells_move_a_little_more_than_they_must() {
     assert!((0.005..0.1).contains(&small), "{small}");
 }
 
+/// Among unlike cells in zones both stages may go another way at once, and no bound is promised.
+#[test]
+fn no_pair_of_like_cells_changes_in_both_by_the_weight_of_one() {
+    let ten = |first: u32| build(&proportional(weighted(&[&[first][..], &[10; 9]].concat())));
+    let before = ten(10);
+    for first in [1, 9, 11, 20, 45] {
+        let after = ten(first);
+        assert_eq!([moved(&before, &after).twice, moved(&after, &before).twice], [0, 0], "{first}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
-
-    #[test]
-    fn no_pair_changes_in_both_cells_by_another_weight_alone(spec in any_fleet(), which: prop::sample::Index, thousandths in 1..5000_u32) {
-        let mut reweighted = spec.clone();
-        reweighted.cells[which.index(spec.cells.len())].weight = Weight::from_thousandths(thousandths).unwrap();
-        let (old, new) = (Placement::build(&proportional(spec)), Placement::build(&proportional(reweighted)));
-        let (Ok(old), Ok(new)) = (old, new) else { return Ok(()) };
-        let told = moved(&old, &new);
-        // Both stages may go another way at once, for a slot in a hundred.
-        prop_assert!(told.twice as f64 <= 0.05 * SLOTS, "{:?}", told);
-    }
 
     #[test]
     fn what_decides_nothing_elsewhere_decides_nothing_here(spec in any_fleet()) {

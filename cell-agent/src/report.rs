@@ -74,9 +74,7 @@ impl LoadField {
         }
         fields.insert(headers::LOAD, last.value.clone());
     }
-}
 
-impl LoadField {
     fn saturations(&self, own: Option<&Place>) -> Saturations {
         own.map_or_else(|| self.compartments.saturations(), |own| self.compartments.saturations_without(own))
     }

@@ -12,7 +12,7 @@ use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::via::Via;
 use http::header::InvalidHeaderValue;
 
-use crate::accepted::Accepted;
+use crate::accepted::{Accepted, Recorded};
 use crate::cells::{Cell, Directory, Losses, RetryBudget, shed_bounds};
 use crate::drains::Drains;
 use crate::gate::{self, Judged, Refusals};
@@ -234,6 +234,22 @@ impl Snapshot {
             _ if refused.0.is_empty() => Ok(None),
             Some(reason) => Ok(Some(Forced { reason, refused })),
             None => Err(ReloadError::Gate(refused)),
+        }
+    }
+
+    /// What is kept of its placement.
+    pub(crate) fn recorded(&self) -> Recorded {
+        Recorded::new(&placement_spec(&self.fleet), self.placement.digest())
+    }
+
+    /// What is kept of it once it is accepted.
+    pub(crate) fn accepted(&self) -> Accepted {
+        Accepted {
+            fleet: self.fleet.name.to_string(),
+            revision: self.fleet.revision.0,
+            placement: self.recorded(),
+            force: self.fleet.placement.force.clone(),
+            from: self.wave.as_ref().map(|wave| wave.from.clone()),
         }
     }
 

@@ -10,7 +10,7 @@ use cofferdam_placement::Placement;
 use crate::accepted::{Accepted, Offered, Recorded};
 use crate::before::Before;
 use crate::cells::Directory;
-use crate::snapshot::{Forced, ReloadError, Snapshot, placement_spec};
+use crate::snapshot::{Forced, ReloadError, Snapshot};
 use crate::waves::Wave;
 
 /// A fleet file that may run.
@@ -43,7 +43,7 @@ pub(crate) fn first(
     let Before { accepted: before, release } = before;
     let Some(before) = before else {
         tracing::info!(revision = %snapshot.fleet.revision, "first fleet file: there is none to compare it with");
-        return Ok(Taking { accepted: accepted(&snapshot), snapshot, forced: None });
+        return Ok(Taking { accepted: snapshot.accepted(), snapshot, forced: None });
     };
     let seed = snapshot.fleet.placement.seed;
     let old = before.placement.build(seed);
@@ -62,7 +62,7 @@ pub(crate) fn first(
         snapshot.wave = new_wave(&snapshot, old, forced.is_some(), can_release)?;
     }
     tracing::info!(revision = %snapshot.fleet.revision, before = before.revision, "the fleet file follows the one accepted before");
-    Ok(Taking { accepted: accepted(&snapshot), snapshot, forced })
+    Ok(Taking { accepted: snapshot.accepted(), snapshot, forced })
 }
 
 /// The next file of a process.
@@ -80,10 +80,10 @@ pub(crate) fn next(
         snapshot.wave = wave.filter(|_| snapshot.fleet.placement.movement_budget.is_some()).cloned();
     } else {
         let unfinished = wave.map(|wave| (&wave.from, wave.n_loose(), wave.n_slots()));
-        let old = Old { placement: Some(&running.placement), recorded: recorded(running), unfinished };
+        let old = Old { placement: Some(&running.placement), recorded: running.recorded(), unfinished };
         snapshot.wave = new_wave(&snapshot, old, forced.is_some(), can_release)?;
     }
-    Ok(Taking { accepted: accepted(&snapshot), snapshot, forced })
+    Ok(Taking { accepted: snapshot.accepted(), snapshot, forced })
 }
 
 impl Taking {
@@ -142,18 +142,4 @@ fn new_wave(
 fn wave_from(from: Recorded, new: &Snapshot) -> Option<Arc<Wave>> {
     let old = from.build(new.fleet.placement.seed)?;
     Wave::new(from, &old, &new.placement)
-}
-
-fn recorded(snapshot: &Snapshot) -> Recorded {
-    Recorded::new(&placement_spec(&snapshot.fleet), snapshot.placement.digest())
-}
-
-fn accepted(snapshot: &Snapshot) -> Accepted {
-    Accepted {
-        fleet: snapshot.fleet.name.to_string(),
-        revision: snapshot.fleet.revision.0,
-        placement: recorded(snapshot),
-        force: snapshot.fleet.placement.force.clone(),
-        from: snapshot.wave.as_ref().map(|wave| wave.from.clone()),
-    }
 }

@@ -10,10 +10,10 @@ use cofferdam_limits::{RouteKey, Standing};
 use cofferdam_model::{Level, TenantId};
 use serde_json::{Value, json};
 
-use super::refusal::{Refused, of_alter, tenant_of};
+use super::refusal::{Refused, not_understood, of_alter, tenant_of};
 use super::state::{Admin, time};
 use crate::overrides::AlterError;
-use crate::overrides::limits::{Asked, ChangeError, Overridden, Refused as NotOverridden};
+use crate::overrides::limits::{Asked, Overridden, Refused as NotOverridden};
 
 pub(super) async fn show(
     State(admin): State<Admin>,
@@ -31,8 +31,7 @@ pub(super) async fn put(
     body: Bytes,
 ) -> Result<Json<Value>, Refused> {
     let tenant = tenant_of(&admin, &tenant)?;
-    let wrong = |error: ChangeError| (StatusCode::BAD_REQUEST, format!("{error}\n"));
-    let asked = Asked::read(&body).map_err(wrong)?;
+    let asked = Asked::read(&body).map_err(not_understood)?;
     let said = admin.overrides.limits.put(&tenant, &asked).await.map_err(refused)?;
     let (until, author) = (time(said.until_ms), said.author.unwrap_or_default());
     tracing::info!(%tenant, until, author, "the tenant's limits are overridden");

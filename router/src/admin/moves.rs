@@ -8,7 +8,7 @@ use cofferdam_model::TenantId;
 use serde_json::{Value, json};
 
 use super::placement::refused;
-use super::refusal::{Refused, tenant_of};
+use super::refusal::{Refused, not_understood, tenant_of};
 use super::said;
 use super::state::Admin;
 use crate::moves::NotBegun;
@@ -28,7 +28,7 @@ pub(super) async fn begin(
     body: Bytes,
 ) -> Result<Json<Value>, Refused> {
     let tenant = tenant_of(&admin, &tenant)?;
-    let asked = Asked::read_move(&body).map_err(|error| (StatusCode::BAD_REQUEST, format!("{error}\n")));
+    let asked = Asked::read_move(&body).map_err(not_understood);
     let done = match &asked {
         Ok((asked, timeout)) => admin.moves.begin(&tenant, asked, *timeout).await.map_err(not_begun),
         Err(refused) => Err(refused.clone()),
@@ -48,7 +48,7 @@ pub(super) async fn stop(
     body: Bytes,
 ) -> Result<Json<Value>, Refused> {
     let tenant = tenant_of(&admin, &tenant)?;
-    let ended = Ended::read(&body).map_err(|error| (StatusCode::BAD_REQUEST, format!("{error}\n")))?;
+    let ended = Ended::read(&body).map_err(not_understood)?;
     let author = ended.author.unwrap_or_else(|| "an operator".to_owned());
     let why = match ended.reason {
         Some(reason) => format!("{author} stopped it: {reason}"),

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use cofferdam_placement::Reason;
 use serde_json::{Value, json};
 
-use super::refusal::{Refused, of_alter, tenant_of};
+use super::refusal::{Refused, not_understood, of_alter, tenant_of};
 use super::said::shown;
 use super::state::{Admin, time};
 use super::tenants;
@@ -72,7 +72,7 @@ pub(super) async fn release(
 
 async fn put(admin: Admin, of: Reason, tenant: &str, body: &Bytes) -> Result<Json<Value>, Refused> {
     let tenant = tenant_of(&admin, tenant)?;
-    let asked = Asked::read(body).map_err(|error| (StatusCode::BAD_REQUEST, format!("{error}\n")));
+    let asked = Asked::read(body).map_err(not_understood);
     let done = match asked {
         Ok(asked) => admin.overrides.placement.put(of, &tenant, &asked).await.map_err(refused),
         Err(refused) => Err(refused),
@@ -86,7 +86,7 @@ async fn put(admin: Admin, of: Reason, tenant: &str, body: &Bytes) -> Result<Jso
 
 async fn clear(admin: Admin, of: Reason, tenant: &str, body: &Bytes) -> Result<Json<Value>, Refused> {
     let tenant = tenant_of(&admin, tenant)?;
-    let ended = Ended::read(body).map_err(|error| (StatusCode::BAD_REQUEST, format!("{error}\n")));
+    let ended = Ended::read(body).map_err(not_understood);
     let done = match &ended {
         Ok(_) => admin.overrides.placement.clear(of, &tenant).await.map_err(refused),
         Err(refused) => Err(refused.clone()),

@@ -11,11 +11,15 @@ use crate::overrides::AlterError;
 /// Why there is no other answer.
 pub(super) type Refused = (StatusCode, String);
 
+/// What was asked for in words that are not understood.
+pub(super) fn not_understood(error: impl Error) -> Refused {
+    (StatusCode::BAD_REQUEST, format!("{error}\n"))
+}
+
 /// The tenant of a path.
 pub(super) fn tenant_of(admin: &Admin, tenant: &str) -> Result<TenantId, Refused> {
     let snapshot = admin.snapshots.load();
-    TenantId::parse(tenant.as_bytes(), &snapshot.fleet.tenant.alphabet)
-        .map_err(|error| (StatusCode::BAD_REQUEST, format!("{error}\n")))
+    TenantId::parse(tenant.as_bytes(), &snapshot.fleet.tenant.alphabet).map_err(not_understood)
 }
 
 /// An override that was not changed; `status` says what a refusal of its own kind is.

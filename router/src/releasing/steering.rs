@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::alone::Alone;
-use crate::accepted::{Accepted, Ledger, Recorded, Telling};
-use crate::snapshot::{Snapshot, placement_spec};
+use crate::accepted::{Accepted, Ledger, Telling};
+use crate::snapshot::Snapshot;
 use crate::waves::Wave;
 
 /// How often it is looked how far a release is.
@@ -175,13 +175,7 @@ impl Releasing {
 
     /// Takes note that nothing is left to release, so that no start begins it anew.
     async fn conclude(&self, snapshot: &Snapshot) {
-        let accepted = Accepted {
-            fleet: snapshot.fleet.name.to_string(),
-            revision: snapshot.fleet.revision.0,
-            placement: Recorded::new(&placement_spec(&snapshot.fleet), snapshot.placement.digest()),
-            force: snapshot.fleet.placement.force.clone(),
-            from: None,
-        };
+        let accepted = Accepted { from: None, ..snapshot.accepted() };
         self.ledger.keep(accepted, Telling::Amend).await;
     }
 }

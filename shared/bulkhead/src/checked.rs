@@ -71,6 +71,16 @@ fn is_empty(cell: &Compartments) {
     drop(all);
 }
 
+/// Waits for a place in a thread of its own, where at most `limit` may be in use by the time that it has one.
+fn waiter(cell: &Compartments, limit: u32) -> thread::JoinHandle<()> {
+    let cell = cell.clone();
+    thread::spawn(move || {
+        let place = acquire(&cell, &tenant("b")).unwrap();
+        assert!(cell.snapshot().used <= limit);
+        drop(place);
+    })
+}
+
 /// Tries every order in which each thread is interrupted at most three times where it could have gone on. All
 /// orders would take minutes.
 fn check(model: impl Fn() + Send + Sync + 'static) {
@@ -136,14 +146,7 @@ fn a_ceiling_that_moves_forgets_nobody_and_is_never_exceeded() {
     check(|| {
         let cell = Compartments::new(layout(2));
         let place = cell.try_acquire(0, &tenant("a")).unwrap();
-        let waiter = {
-            let cell = cell.clone();
-            thread::spawn(move || {
-                let place = acquire(&cell, &tenant("b")).unwrap();
-                assert!(cell.snapshot().used <= 2);
-                drop(place);
-            })
-        };
+        let waiter = waiter(&cell, 2);
         cell.move_ceiling(0, 1, 1);
         // What was admitted before drains: nobody is let in beside it.
         assert!(cell.try_acquire(0, &tenant("c")).is_err());
@@ -159,14 +162,7 @@ fn a_change_of_limits_forgets_nobody_and_never_exceeds_them() {
     check(|| {
         let cell = Compartments::new(layout(2));
         let place = cell.try_acquire(0, &tenant("a")).unwrap();
-        let waiter = {
-            let cell = cell.clone();
-            thread::spawn(move || {
-                let place = acquire(&cell, &tenant("b")).unwrap();
-                assert!(cell.snapshot().used <= 2);
-                drop(place);
-            })
-        };
+        let waiter = waiter(&cell, 2);
         cell.change(layout(1));
         // What was admitted before drains: nobody is let in beside it.
         assert!(cell.try_acquire(0, &tenant("c")).is_err());

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use cofferdam_model::TenantId;
 
-pub(crate) use change::{Asked, ChangeError};
+pub(crate) use change::Asked;
 pub(crate) use fitted::{Fitted, Overridden};
 pub(crate) use record::Override;
 

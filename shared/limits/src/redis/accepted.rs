@@ -1,10 +1,8 @@
 //! Which fleet file the routers of a fleet accepted last: a revision, a digest, and a text of theirs. It knows nothing of what
 //! the text says.
 
-use ::redis::{Value, from_redis_value};
-
 use super::keys::{Fleet, Key};
-use super::link::{Link, LinkError};
+use super::link::{Link, LinkError, read};
 use super::script::Script;
 
 /// What the store has of the file that was accepted last.
@@ -53,15 +51,12 @@ impl AcceptedBook {
     }
 
     async fn run(&self, args: &[&[u8]]) -> Result<Option<AcceptedFile>, LinkError> {
-        let (revision, digest, text) = read(self.link.run(&self.script, &self.key, args).await?)?;
+        let (revision, digest, text): (String, String, String) =
+            read(self.link.run(&self.script, &self.key, args).await?)?;
         let unexpected = |_| LinkError::Unexpected(format!("{revision:?} is no revision"));
         match revision.as_str() {
             "" => Ok(None),
             number => Ok(Some(AcceptedFile { revision: number.parse().map_err(unexpected)?, digest, text })),
         }
     }
-}
-
-fn read(value: Value) -> Result<(String, String, String), LinkError> {
-    from_redis_value(value).map_err(|error| LinkError::Unexpected(error.to_string()))
 }

@@ -1,10 +1,10 @@
 //! What operators have overridden, for every router of a fleet: one value for each tenant, which ends by itself, and a version
 //! that tells when to look again. It knows no limit: what a value says is the affair of who reads it.
 
-use ::redis::{FromRedisValue, Value, from_redis_value};
+use ::redis::FromRedisValue;
 
 use super::keys::{Fleet, Key};
-use super::link::{Link, LinkError};
+use super::link::{Link, LinkError, read};
 use super::script::Script;
 
 /// The most values that a fleet may have of one kind.
@@ -146,8 +146,4 @@ impl Version {
     fn read(number: u64, birth_us: u64) -> Option<Self> {
         (number > 0).then_some(Self { birth_us, number })
     }
-}
-
-fn read<T: FromRedisValue>(value: Value) -> Result<T, LinkError> {
-    from_redis_value(value).map_err(|error| LinkError::Unexpected(error.to_string()))
 }

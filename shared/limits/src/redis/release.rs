@@ -1,10 +1,8 @@
 //! How far a change of the fleet's table is let loose, by the store's clock, so that every router of the fleet says the same. It
 //! knows no table: a release has a digest, and so many slots.
 
-use ::redis::{Value, from_redis_value};
-
 use super::keys::{Fleet, Key};
-use super::link::{Link, LinkError};
+use super::link::{Link, LinkError, read};
 use super::script::Script;
 
 /// The release of a fleet in the store.
@@ -72,7 +70,7 @@ impl ReleaseBook {
 
     async fn run(&self, what: &[u8], args: &[&[u8]]) -> Result<Option<ReleaseState>, LinkError> {
         let args = [&[what], args].concat();
-        let (digest, revision, total, n_loose, per_minute, goes_on) =
+        let (digest, revision, total, n_loose, per_minute, goes_on): Row =
             read(self.link.run(&self.script, &self.key, &args).await?)?;
         let terms = ReleaseTerms { digest, revision, total, per_minute };
         let is_none = terms.digest.is_empty();
@@ -81,7 +79,3 @@ impl ReleaseBook {
 }
 
 type Row = (String, u64, u32, u32, u32, u8);
-
-fn read(value: Value) -> Result<Row, LinkError> {
-    from_redis_value(value).map_err(|error| LinkError::Unexpected(error.to_string()))
-}

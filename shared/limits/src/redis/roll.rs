@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ::redis::{FromRedisValue, Value, cmd, from_redis_value};
+use ::redis::cmd;
 
 use super::call::Call;
 use super::core::Core;
-use super::link::{Link, LinkError};
+use super::link::{Link, LinkError, read};
 use super::op::{Op, Permits};
 
 /// Calls the roll in the background; without an answer the last one stands.
@@ -46,9 +46,9 @@ async fn live(core: &Core) -> Option<Vec<String>> {
 
 /// The names on the roll that have not ended at `now_us`, in the store's time.
 async fn names(core: &Core, now_us: u64) -> Result<Vec<String>, LinkError> {
-    let mut read = cmd("HGETALL");
-    read.arg(core.fleet.roll().as_str());
-    let fields: HashMap<String, String> = value(core.link.command(read).await?)?;
+    let mut asked = cmd("HGETALL");
+    asked.arg(core.fleet.roll().as_str());
+    let fields: HashMap<String, String> = read(core.link.command(asked).await?)?;
     let live = fields.into_iter().filter(|(_, field)| ends_us(field) > Some(now_us));
     Ok(live.map(|(name, _)| name).collect())
 }
@@ -56,18 +56,14 @@ async fn names(core: &Core, now_us: u64) -> Result<Vec<String>, LinkError> {
 /// Every session that lives at `now_us`, in the store's time, as the store knows now. Nothing while it has remembered for less than
 /// a TTL: it may not yet have heard of all.
 pub(super) async fn known(core: &Core, now_us: u64) -> Result<Option<Vec<String>>, LinkError> {
-    let mut read = cmd("GET");
-    read.arg(core.fleet.roll_epoch().as_str());
-    let epoch: Option<String> = value(core.link.command(read).await?)?;
+    let mut asked = cmd("GET");
+    asked.arg(core.fleet.roll_epoch().as_str());
+    let epoch: Option<String> = read(core.link.command(asked).await?)?;
     let begun_us = epoch.as_deref().and_then(|epoch| epoch.split(':').nth(1)?.parse::<u64>().ok());
     if begun_us.is_none_or(|begun_us| now_us.saturating_sub(begun_us) < core.terms.ttl_us) {
         return Ok(None);
     }
     names(core, now_us).await.map(Some)
-}
-
-fn value<T: FromRedisValue>(value: Value) -> Result<T, LinkError> {
-    from_redis_value(value).map_err(|error| LinkError::Unexpected(error.to_string()))
 }
 
 /// When a session of the roll ends, in the store's time.

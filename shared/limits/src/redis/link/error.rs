@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ::redis::RedisError;
+use ::redis::{FromRedisValue, RedisError, Value, from_redis_value};
 
 /// A call without an answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +28,11 @@ pub enum LinkError {
     /// The answer is none to what was asked.
     #[error("an answer of the store that means nothing here: {0}")]
     Unexpected(String),
+}
+
+/// What a server answered, as a `T`.
+pub(in crate::redis) fn read<T: FromRedisValue>(answer: Value) -> Result<T, LinkError> {
+    from_redis_value(answer).map_err(|error| LinkError::Unexpected(error.to_string()))
 }
 
 impl LinkError {

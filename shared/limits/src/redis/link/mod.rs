@@ -35,6 +35,7 @@ use tokio::sync::watch;
 pub use counters::{LATENCY_BOUNDS_US, LinkMetrics};
 pub use endpoint::Endpoint;
 pub use error::LinkError;
+pub(super) use error::read;
 pub use server::Policy;
 pub use state::LinkState;
 pub use url::EndpointError;

@@ -37,32 +37,28 @@ pub(crate) async fn answer(
     }
 }
 
-/// Whose affairs, and which router to ask of them.
+/// Which router to ask, and how to print what it answers.
 #[derive(Debug, clap::Args)]
-pub(crate) struct OfTenant {
-    /// The tenant
-    pub(crate) tenant: String,
-
+pub(crate) struct At {
     /// A router's admin listener
     #[arg(long, default_value = "http://127.0.0.1:7001")]
-    pub(crate) admin: String,
+    admin: String,
 
     /// Print what the router answers, for programs
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-impl OfTenant {
-    /// Asks the router for `what` of the tenant, a path such as `/limits`, and prints what it answers, as `shown` for people. What it
-    /// will not take is bad input.
+impl At {
+    /// Asks the router at `path`, and prints what it answers, as `shown` for people. What it will not take is bad input.
     pub(crate) fn ask(
         &self,
-        what: &str,
+        path: &str,
         request: impl FnOnce(&Client, String) -> RequestBuilder,
         shown: impl FnOnce(&Value) -> String,
     ) -> anyhow::Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let text = match runtime.block_on(self.answer(&client()?, what, request))? {
+        let text = match runtime.block_on(self.answer(&client()?, path, request))? {
             Ok(text) => text,
             Err(code) => return Ok(code),
         };
@@ -74,23 +70,67 @@ impl OfTenant {
     }
 
     /// The router's answer, or the exit code where it will not take what is asked.
-    #[expect(clippy::print_stderr, reason = "a command speaks to its user")]
+    pub(crate) async fn answer(
+        &self,
+        client: &Client,
+        path: &str,
+        request: impl FnOnce(&Client, String) -> RequestBuilder,
+    ) -> anyhow::Result<Result<String, ExitCode>> {
+        let url = format!("{}{path}", self.admin.trim_end_matches('/'));
+        answer(request(client, url), || format!("could not ask the router at {}", self.admin)).await
+    }
+}
+
+/// Whose affairs, and which router to ask of them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OfTenant {
+    /// The tenant
+    pub(crate) tenant: String,
+
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+impl OfTenant {
+    /// Asks the router for `what` of the tenant, a path such as `/limits`, and prints what it answers, as `shown` for people. What it
+    /// will not take is bad input.
+    pub(crate) fn ask(
+        &self,
+        what: &str,
+        request: impl FnOnce(&Client, String) -> RequestBuilder,
+        shown: impl FnOnce(&Value) -> String,
+    ) -> anyhow::Result<ExitCode> {
+        match self.path(what) {
+            Ok(path) => self.at.ask(&path, request, shown),
+            Err(code) => Ok(code),
+        }
+    }
+
+    /// The router's answer, or the exit code where it will not take what is asked.
     pub(crate) async fn answer(
         &self,
         client: &Client,
         what: &str,
         request: impl FnOnce(&Client, String) -> RequestBuilder,
     ) -> anyhow::Result<Result<String, ExitCode>> {
+        match self.path(what) {
+            Ok(path) => self.at.answer(client, &path, request).await,
+            Err(code) => Ok(Err(code)),
+        }
+    }
+
+    /// The path of `what`, or the exit code where there is no such tenant.
+    #[expect(clippy::print_stderr, reason = "a command speaks to its user")]
+    fn path(&self, what: &str) -> Result<String, ExitCode> {
         // What could lead elsewhere in a path is no tenant anyway.
         if self.tenant.is_empty()
             || self.tenant.contains(['/', '?', '#', '%', '\\'])
             || self.tenant.starts_with('.')
         {
             eprintln!("cofferdam: {:?} is not a tenant", self.tenant);
-            return Ok(Err(ExitCode::from(BAD_INPUT)));
+            return Err(ExitCode::from(BAD_INPUT));
         }
-        let url = format!("{}/tenants/{}{what}", self.admin.trim_end_matches('/'), self.tenant);
-        answer(request(client, url), || format!("could not ask the router at {}", self.admin)).await
+        Ok(format!("/tenants/{}{what}", self.tenant))
     }
 }
 
@@ -119,4 +159,9 @@ pub(crate) fn word(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
+}
+
+/// A list of an answer, for people.
+pub(crate) fn list(values: &Value) -> String {
+    values.as_array().into_iter().flatten().map(word).collect::<Vec<_>>().join(", ")
 }

@@ -13,7 +13,7 @@ use cofferdam_router::{Blast, BlastOf, Known, placement_spec};
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use crate::asked::{self, word};
+use crate::asked::{self, list, word};
 use crate::process::BAD_INPUT;
 use crate::tenant_list;
 
@@ -122,8 +122,7 @@ fn of_list(args: &Args, fleet: Fleet, list: &Path) -> anyhow::Result<Value> {
 
 /// The answer for people.
 fn text(answer: &Value) -> String {
-    let cells: Vec<_> = answer["cells"].as_array().into_iter().flatten().map(word).collect();
-    let cells = cells.join(", ");
+    let cells = list(&answer["cells"]);
     let head = match answer["tenant"].as_str() {
         Some(tenant) => format!("tenant {tenant} is on {cells}"),
         None => format!("cell {cells}"),
@@ -196,8 +195,7 @@ fn tenants(group: &Value) -> comfy_table::Table {
         .chain(["requests", "refused", "in flight"].into_iter().filter(|_| is_loaded));
     table.set_header(header);
     for neighbour in neighbours {
-        let cells: Vec<_> = neighbour["cells"].as_array().into_iter().flatten().map(word).collect();
-        let row = [word(&neighbour["tenant"]), cells.join(", ")];
+        let row = [word(&neighbour["tenant"]), list(&neighbour["cells"])];
         let loads = loads.iter().filter(|_| is_loaded).map(|load| word(&neighbour[load]));
         table.add_row(row.into_iter().chain(loads));
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anstream::println;
 use serde_json::Value;
 
-use crate::asked::{self, OfTenant, word};
+use crate::asked::{self, OfTenant, list, word};
 
 /// How often it is asked how far the move has come.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -74,14 +74,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !args.status && !args.stop {
         while answer["move"]["id"] == id && !id.is_null() {
             let now = phase(&answer["move"]);
-            if now != shown && !args.of.json {
+            if now != shown && !args.of.at.json {
                 eprintln!("{now}");
             }
             shown = now;
             answer = next(&args.of, &client).await?;
         }
     }
-    match args.of.json {
+    match args.of.at.json {
         true => println!("{answer}"),
         false => println!("{}", told(&answer)),
     }
@@ -126,15 +126,13 @@ fn phase(it: &Value) -> String {
 
 /// Where the tenant is, and how its move goes or went, for people.
 fn told(answer: &Value) -> String {
-    let cells =
-        |cells: &Value| cells.as_array().into_iter().flatten().map(word).collect::<Vec<_>>().join(", ");
-    let place = format!("tenant {} is on {}", word(&answer["tenant"]), cells(&answer["shard"]));
+    let place = format!("tenant {} is on {}", word(&answer["tenant"]), list(&answer["shard"]));
     let (it, last) = (&answer["move"], &answer["last_move"]);
     if it.is_object() {
         let deadline = word(&it["deadline"]);
         return format!(
             "{place}; it is being moved to {}, until {deadline} at most: {}",
-            cells(&it["to"]),
+            list(&it["to"]),
             phase(it)
         );
     }
@@ -146,7 +144,7 @@ fn told(answer: &Value) -> String {
         ),
         Some(_) => format!(
             "{place}; the move to {} was undone at {}: {}",
-            cells(&last["to"]),
+            list(&last["to"]),
             word(&last["ended"]),
             word(&last["why"])
         ),

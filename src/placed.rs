@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value};
 
-use crate::asked::{self, OfTenant, word};
+use crate::asked::{self, OfTenant, list, word};
 
 /// Give a tenant other cells for a while, at every router
 #[derive(Debug, clap::Args)]
@@ -127,7 +127,7 @@ fn shown(answer: &Value) -> String {
     let place = format!(
         "tenant {} is on {} (reason: {})",
         word(&answer["tenant"]),
-        cells(&answer["shard"]),
+        list(&answer["shard"]),
         word(&answer["reason"])
     );
     let lines = [place].into_iter().chain(said(answer)).chain(scope(answer));
@@ -143,7 +143,7 @@ pub(crate) fn said(answer: &Value) -> Vec<String> {
             let by = said["author"].as_str().unwrap_or("somebody");
             lines.push(format!(
                 "{of} to {} by {by} until {}: {}",
-                cells(&said["to"]),
+                list(&said["to"]),
                 word(&said["until"]),
                 word(&said["reason"])
             ));
@@ -155,9 +155,4 @@ pub(crate) fn said(answer: &Value) -> Vec<String> {
 /// Where what operators say does not hold everywhere.
 pub(crate) fn scope(answer: &Value) -> Option<String> {
     (answer["overrides_are"] == "local").then(|| "in this router alone, since it has no store".to_owned())
-}
-
-fn cells(cells: &Value) -> String {
-    let cells: Vec<_> = cells.as_array().into_iter().flatten().map(word).collect();
-    cells.join(", ")
 }

@@ -4,11 +4,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anstream::println;
-use anyhow::Context;
 use serde_json::Value;
 
-use crate::asked;
+use crate::asked::At;
 
 /// Show, stop and continue the release of slots that a changed fleet file moves
 #[derive(Debug, clap::Args)]
@@ -27,42 +25,13 @@ enum Command {
     Go(At),
 }
 
-/// Whom to ask.
-#[derive(Debug, clap::Args)]
-struct At {
-    /// A router's admin listener
-    #[arg(long, default_value = "http://127.0.0.1:7001")]
-    admin: String,
-
-    /// Print what the router answers, for programs
-    #[arg(long)]
-    json: bool,
-}
-
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let (at, order) = match &args.command {
-        Command::Show(at) => (at, None),
-        Command::Stop(at) => (at, Some("/stop")),
-        Command::Go(at) => (at, Some("/go")),
-    };
-    let url = format!("{}/placement/release{}", at.admin.trim_end_matches('/'), order.unwrap_or_default());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let answered = runtime.block_on(async {
-        let client = asked::client()?;
-        let request = if order.is_some() { client.post(url) } else { client.get(url) };
-        asked::answer(request, || format!("could not ask the router at {}", at.admin)).await
-    })?;
-    let text = match answered {
-        Ok(text) => text,
-        Err(code) => return Ok(code),
-    };
-    if at.json {
-        println!("{}", text.trim_end());
-    } else {
-        let answer: Value = serde_json::from_str(&text).context("the router's answer is no JSON")?;
-        println!("{}", shown(&answer["release"]));
+    let release = |answer: &Value| shown(&answer["release"]);
+    match &args.command {
+        Command::Show(at) => at.ask("/placement/release", |client, url| client.get(url), release),
+        Command::Stop(at) => at.ask("/placement/release/stop", |client, url| client.post(url), release),
+        Command::Go(at) => at.ask("/placement/release/go", |client, url| client.post(url), release),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn shown(release: &Value) -> String {

@@ -47,7 +47,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     };
     explanation.findings = findings::findings(&explanation);
-    if args.of.json {
+    if args.of.at.json {
         println!("{}", serde_json::to_string(&explanation)?);
     } else {
         println!("{}", shown::text(&explanation, args.fleet.is_none()));
@@ -68,8 +68,7 @@ async fn ask(of: &OfTenant) -> anyhow::Result<Result<Explanation, ExitCode>> {
         true => Ok("null".to_owned()),
         false => of_tenant("/limits").await?,
     };
-    let fleet = client.get(format!("{}/fleet", of.admin.trim_end_matches('/')));
-    let fleet = asked::answer(fleet, || format!("could not ask the router at {}", of.admin)).await?;
+    let fleet = of.at.answer(&client, "/fleet", |client, url| client.get(url)).await?;
     let (limits, fleet) = match (limits, fleet) {
         (Ok(limits), Ok(fleet)) => (asked::json(&limits)?, asked::json(&fleet)?),
         (Err(code), _) | (_, Err(code)) => return Ok(Err(code)),

@@ -55,6 +55,7 @@ mod distinct;
 pub mod gate;
 mod hash;
 mod log2;
+mod named;
 mod odds;
 mod placement;
 mod pool;

@@ -11,7 +11,7 @@ use crate::digest::DigestWriter;
 use crate::hash;
 use crate::pool::Pool;
 use crate::reason::Reason;
-use crate::spec::{Inclusion, MAX_SHARD_SIZE, PlacementError, Slots, Spec};
+use crate::spec::{Inclusion, PlacementError, Slots, Spec};
 use crate::table::Table;
 use crate::update::{OldCell, OldTable};
 
@@ -163,55 +163,6 @@ impl Placement {
 
     fn size_at(&self, slot: u32, tenant: &TenantId) -> usize {
         self.sizes.get(slot, tenant).copied().unwrap_or(self.shard_size)
-    }
-
-    /// The shard that a pin or a quarantine of `tenant` gives it by naming cells, home first.
-    ///
-    /// # Errors
-    ///
-    /// Refuses unknown cells, those that are there for something else, one that is named twice, and a number of cells
-    /// that is not possible: a pin has as many as the tenant's shard has by its slot.
-    pub fn named(
-        &self,
-        of: Reason,
-        tenant: &TenantId,
-        names: &[CellId],
-    ) -> Result<Box<[CellIndex]>, PlacementError> {
-        let (tenant, cells, size) = (*tenant, names.len(), self.size_of(tenant));
-        let is_quarantine = of == Reason::Quarantine;
-        if is_quarantine && !(1..=MAX_SHARD_SIZE).contains(&cells) {
-            return Err(PlacementError::QuarantineLength { tenant, cells });
-        }
-        if !is_quarantine && cells != size {
-            return Err(PlacementError::PinLength { tenant, cells, size });
-        }
-        let mut shard = Vec::with_capacity(cells);
-        for name in names {
-            let cell = || name.clone();
-            let Some(index) = self.index_of(name) else {
-                return Err(PlacementError::NamesUnknownCell { of, tenant, cell: cell() });
-            };
-            let state = self.state_of(index);
-            if !of.may_name(state) {
-                return Err(PlacementError::NamesCellInState { of, tenant, cell: cell(), state });
-            }
-            if shard.contains(&index) {
-                return Err(PlacementError::NamesCellTwice { of, tenant, cell: cell() });
-            }
-            shard.push(index);
-        }
-        Ok(shard.into())
-    }
-
-    fn named_by_tenant(
-        &self,
-        of: Reason,
-        named: &BTreeMap<TenantId, Vec<CellId>>,
-    ) -> Result<ByTenant<Box<[CellIndex]>>, PlacementError> {
-        let shard = |(tenant, names): (&TenantId, &Vec<CellId>)| {
-            Ok((self.slot_of(tenant), *tenant, self.named(of, tenant, names)?))
-        };
-        named.iter().map(shard).collect::<Result<_, _>>().map(ByTenant::new)
     }
 
     /// The tenant's slot, below [`slots`](Self::slots)' count.

@@ -37,8 +37,8 @@ enum Now {
 }
 
 impl OldTable<'_> {
-    /// The table of `pool`, whose indexes are those of `cells`, or `None` where it has to be made anew: more than half of the cells differ, or what every draw hangs
-    /// on does.
+    /// The table of `pool`, whose indexes are those of `cells`, or `None` where it has to be made anew: more than half of the
+    /// cells differ, or what every draw hangs on does.
     ///
     /// A slot whose cells all stay can only lose a place to a cell that gains, so its new cells are among its old ones
     /// and those. That holds with zones: each zone sends its best cell, and no zone's best becomes worse.

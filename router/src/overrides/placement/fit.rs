@@ -4,7 +4,7 @@
 use std::time::UNIX_EPOCH;
 
 use cofferdam_model::{CellId, CellIndex, CellState, TenantId};
-use cofferdam_placement::{MAX_SHARD_SIZE, PlacementError, Reason};
+use cofferdam_placement::{MAX_SHARD_SIZE, Reason};
 
 use super::wards::Wards;
 use super::word::Word;
@@ -59,29 +59,22 @@ pub(super) fn pin(
     snapshot: &Snapshot,
     now_ms: u64,
 ) -> Result<Placing, String> {
-    let (placement, of, tenant) = (&snapshot.placement, Reason::Pin, *tenant);
-    let names = parsed(word).map_err(|why| why.0)?;
-    let (mut shard, mut until_ms) = (Vec::new(), word.until_ms);
-    for cell in names {
-        let Some(index) = placement.index_of(&cell) else {
-            return Err(PlacementError::NamesUnknownCell { of, tenant, cell }.to_string());
-        };
-        match placement.state_of(index) {
-            _ if shard.contains(&index) => {
-                return Err(PlacementError::NamesCellTwice { of, tenant, cell }.to_string());
-            }
-            CellState::Active | CellState::Dedicated => {}
-            CellState::Draining if now_ms < gone_ms(snapshot, index) => {
-                until_ms = until_ms.min(gone_ms(snapshot, index));
-            }
-            state => return Err(PlacementError::NamesCellInState { of, tenant, cell, state }.to_string()),
+    let (placement, mut until_ms) = (&snapshot.placement, word.until_ms);
+    let may = |cell, state| match state {
+        CellState::Active | CellState::Dedicated => true,
+        CellState::Draining => {
+            let gone_ms = gone_ms(snapshot, cell);
+            until_ms = until_ms.min(gone_ms);
+            now_ms < gone_ms
         }
-        shard.push(index);
-    }
+        CellState::Quarantine | CellState::Disabled => false,
+    };
+    let names = parsed(word).map_err(|why| why.0)?;
+    let shard = placement.named_where(Reason::Pin, tenant, &names, may).map_err(|error| error.to_string())?;
     if !(1..=MAX_SHARD_SIZE).contains(&shard.len()) {
         return Err(format!("pin of {tenant} has {} cells: 1 to {MAX_SHARD_SIZE} are possible", shard.len()));
     }
-    Ok(Placing { until_ms, shard: shard.into(), instead: None })
+    Ok(Placing { until_ms, shard, instead: None })
 }
 
 /// When a draining cell goes, in milliseconds since 1970.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use cofferdam_fleet::{self as fleet, Class, Fleet, Pin, SuccessionError};
-use cofferdam_model::{Digest, FleetName, Revision, Saturation, TenantId, headers};
+use cofferdam_model::{CellId, Digest, FleetName, Revision, Saturation, Shard, TenantId, headers};
 use cofferdam_placement::gate::Refusal;
 use cofferdam_placement::{CellSpec, Inclusion, Placed, Placement, PlacementError, Reason, Slots, Spec};
 use cofferdam_proxy::lines::FieldLines;
@@ -235,6 +235,11 @@ impl Snapshot {
             Some(reason) => Ok(Some(Forced { reason, refused })),
             None => Err(ReloadError::Gate(refused)),
         }
+    }
+
+    /// The names of a shard's cells, home first.
+    pub(crate) fn ids(&self, shard: Shard<'_>) -> impl Iterator<Item = &CellId> {
+        shard.cells().iter().map(|cell| &self.cells[cell.get()].id)
     }
 
     /// What is kept of its placement.

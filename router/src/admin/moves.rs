@@ -4,7 +4,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use cofferdam_model::TenantId;
+use cofferdam_model::{CellId, TenantId};
 use serde_json::{Value, json};
 
 use super::placement::refused;
@@ -70,7 +70,7 @@ fn not_begun(error: NotBegun) -> Refused {
 fn view(admin: &Admin, tenant: &TenantId) -> Value {
     let fitted = admin.overrides.placement.fitted();
     let placed = fitted.place(tenant);
-    let cells = placed.shard.cells().iter().map(|cell| fitted.snapshot.cells[cell.get()].id.as_str());
+    let cells = fitted.snapshot.ids(placed.shard).map(CellId::as_str);
     let record = fitted.said(tenant);
     json!({
         "tenant": tenant.as_str(),

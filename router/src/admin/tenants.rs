@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use cofferdam_model::TenantId;
+use cofferdam_model::{CellId, TenantId};
 use cofferdam_placement::Reason;
 use cofferdam_telemetry::top::Ranking;
 use serde_json::{Value, json};
@@ -26,7 +26,6 @@ pub(super) async fn show(
     let fleet = &snapshot.fleet;
     let now = Instant::now();
     let placed = fitted.place(&tenant);
-    let cells: Vec<_> = placed.shard.cells().iter().map(|cell| &snapshot.cells[cell.get()]).collect();
     let plan = fleet.tenant.plan_for(&tenant).map(|plan| fleet.plans[usize::from(plan.0)].name.as_str());
     let draining = snapshot.placement.drained_of(&tenant).filter(|_| placed.reason == Reason::Slot);
     let draining = draining.map(|cell| CellView::new(snapshot, cell, now));
@@ -37,7 +36,7 @@ pub(super) async fn show(
     Ok(Json(json!({
         "tenant": tenant.as_str(),
         "slot": placed.slot,
-        "shard": cells.iter().map(|cell| cell.id.as_str()).collect::<Vec<_>>(),
+        "shard": snapshot.ids(placed.shard).map(CellId::as_str).collect::<Vec<_>>(),
         "reason": placed.reason.as_str(),
         "override": fitted.said(&tenant).map(|said| shown(said, fitted.now_ms())),
         "overrides_are": admin.overrides_are(),

@@ -12,8 +12,8 @@ pub(super) fn set(fields: &mut HeaderMap, tenant: &TenantId, view: &View) {
     if !fleet.placement.tell {
         return;
     }
-    let cells = view.placed.place(tenant).shard.cells().iter();
-    let cells: Vec<_> = cells.map(|cell| format!("\"{}\"", fleet.cells[cell.get()].id)).collect();
+    let cells = view.snapshot.ids(view.placed.place(tenant).shard);
+    let cells: Vec<_> = cells.map(|cell| format!("\"{cell}\"")).collect();
     let text = format!("revision={}, cells=({})", fleet.revision, cells.join(" "));
     // A cell's id has no character that a field could not have.
     if let Ok(value) = HeaderValue::try_from(text) {

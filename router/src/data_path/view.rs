@@ -1,6 +1,7 @@
 //! One worker's view of a snapshot: the snapshot, its own connections to the cells, and its own counters. It is made
 //! anew when the snapshot was swapped, or something was changed of a tenant for a while; connections to cells that stayed are kept.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use cofferdam_proxy::upstream::{Address, Upstream, UpstreamLimits};
 use parking_lot::Mutex;
 
 use super::metrics::{Metrics, ViewCounters};
-use crate::cells::Whereabouts;
+use crate::cells::{Cell, Whereabouts};
 use crate::overrides::Overrides;
 use crate::overrides::{limits, placement};
 use crate::snapshot::Snapshot;
@@ -69,12 +70,17 @@ impl View {
         let generation = overrides.generation();
         let (overridden, placed) = (overrides.limits.fitted(), overrides.placement.fitted());
         let snapshot = Arc::clone(&placed.snapshot);
-        let kept = |authority: &str| {
-            let is_there = |upstream: &&Upstream| *upstream.address() == Address::Tcp(authority.into());
-            old.and_then(|old| old.upstreams.iter().find(is_there)).cloned()
+        let old: HashMap<&Address, &Upstream> = old
+            .into_iter()
+            .flat_map(|old| &old.upstreams)
+            .map(|upstream| (upstream.address(), upstream))
+            .collect();
+        let upstream = |cell: &Arc<Cell>| {
+            let address = Address::Tcp((&*cell.authority).into());
+            let kept = old.get(&address).copied().cloned();
+            kept.unwrap_or_else(|| Upstream::to(address, limits))
         };
-        let upstream = |authority: &str| kept(authority).unwrap_or_else(|| Upstream::new(authority, limits));
-        let upstreams = snapshot.cells.iter().map(|cell| upstream(&cell.authority)).collect();
+        let upstreams = snapshot.cells.iter().map(upstream).collect();
         let counters = ViewCounters::new(&snapshot, metrics);
         Self {
             snapshot,

@@ -127,8 +127,7 @@ pub(super) fn known_cells(
     tenant: &TenantId,
     now_ms: u64,
 ) -> Vec<String> {
-    let whole = snapshot.placement.place(tenant).shard;
-    let whole = whole.cells().iter().map(|cell| snapshot.cells[cell.get()].id.to_string());
+    let whole = snapshot.ids(snapshot.placement.place(tenant).shard).map(ToString::to_string);
     by_file(snapshot, tenant)
         .into_iter()
         .chain(whole)
@@ -138,6 +137,5 @@ pub(super) fn known_cells(
 
 /// The cells that a tenant has now where operators have said nothing, home first.
 pub(super) fn by_file(snapshot: &Snapshot, tenant: &TenantId) -> Vec<String> {
-    let cells = snapshot.place(tenant).shard.cells();
-    cells.iter().map(|cell| snapshot.cells[cell.get()].id.to_string()).collect()
+    snapshot.ids(snapshot.place(tenant).shard).map(ToString::to_string).collect()
 }

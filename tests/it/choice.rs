@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
 
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -74,8 +75,11 @@ async fn an_answer_does_not_count_its_own_place_so_a_class_of_one_place_stays_at
     let full = async || (fleet.cells[0].in_use("default").await == 1.0).then_some(());
     eventually("the place to be held", full).await;
     // The refusal has no place of its own, and says that the class is full.
+    let begun = Instant::now();
     assert_eq!(fleet.router.ask(get("/", "acme")).await.problem(), "cell_class");
-    assert_eq!(fleet.router.ask(get("/", "acme")).await.text(), "cell-b");
+    let next = fleet.router.ask(get("/", "acme")).await;
+    // What was said two seconds ago says nothing any more.
+    assert!(next.text() == "cell-b" || begun.elapsed().as_secs() >= 2, "{next:?}");
 }
 
 #[tokio::test]
@@ -121,15 +125,21 @@ async fn a_report_is_taken_from_any_answer_and_none_reaches_the_client() {
     let home = Scripted::start(move |_| Play::Answer(says("home", full))).await;
     let second = Scripted::start(|_| Play::Answer(says("second", "application_utilization=0.1"))).await;
     let router = TestRouter::start(&fleet(&[home.address, second.address], PINS));
-    for expected in ["home", "second", "second"] {
+    let served_by = async || {
         let answer = router.ask(get("/", "acme")).await;
-        assert_eq!(answer.text(), expected);
         assert_eq!(answer.field("endpoint-load-metrics"), None);
+        answer.text()
+    };
+    let begun = Instant::now();
+    assert_eq!(served_by().await, "home");
+    let mut at_home = 0;
+    for _ in 0..5 {
+        at_home += u64::from(served_by().await == "home");
     }
     // Home is asked again once its report is two seconds old, since there is no probe that could ask for a newer one.
-    let again = async || (router.ask(get("/", "acme")).await.text() == "home").then_some(());
-    eventually("home to be tried again", again).await;
-    assert_eq!(router.ask(get("/", "acme")).await.text(), "second");
+    assert!(at_home <= begun.elapsed().as_secs() / 2, "{at_home} after it said that it is full");
+    eventually("home to be tried again", async || (served_by().await == "home").then_some(())).await;
+    eventually("home to be left again", async || (served_by().await == "second").then_some(())).await;
 }
 
 #[tokio::test]
@@ -141,10 +151,12 @@ async fn a_full_cell_that_refuses_is_left_until_its_word_is_old() {
     let home = Scripted::start(move |_| Play::Answer(full.clone())).await;
     let second = Scripted::named("second").await;
     let router = TestRouter::start(&fleet(&[home.address, second.address], PINS));
+    let begun = Instant::now();
     for _ in 0..5 {
         assert_eq!(router.ask(get("/", "acme")).await.text(), "second");
     }
-    assert_eq!(home.seen().len(), 1, "one refusal is enough");
+    let at_most = 1 + begun.elapsed().as_secs() as usize / 2;
+    assert!((1..=at_most).contains(&home.seen().len()), "one refusal is enough for two seconds");
 }
 
 #[tokio::test]

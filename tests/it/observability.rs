@@ -1,7 +1,5 @@
 //! What an operator can see, and that it moves.
 
-use std::time::{Duration, Instant};
-
 use crate::support::agents::TestFleet;
 use crate::support::eventually;
 use crate::support::files::{PINS, alone, fleet};
@@ -133,7 +131,8 @@ async fn the_help_of_every_metric_ends_without_a_full_stop() {
 #[tokio::test]
 async fn probes_answer_while_everything_is_full() {
     // P18
-    let rest = "cell: { max_in_flight: 4, tenant_share: 1, classes: { default: { ceiling: 4, queue: 0 } } }
+    let rest = "routes: [{ match: { path: / }, timeout: 5m }]
+cell: { max_in_flight: 4, tenant_share: 1, classes: { default: { ceiling: 4, queue: 0 } } }
 plans: { p: { sustained: 100/s, burst: 100, max_in_flight: 4 } }
 tenant: { unknown: p }
 ";
@@ -144,14 +143,16 @@ tenant: { unknown: p }
         client.send(get("/hang", "acme")).await;
         held.push(client);
     }
-    fleet.router.in_flight(4).await;
+    let full = async || (fleet.cells[0].in_use("default").await == 4.0).then_some(());
+    eventually("every place to be held", full).await;
     assert_eq!(fleet.router.ask(get("/", "acme")).await.status(), 429);
     for probes in [fleet.router.probes, fleet.cells[0].probes] {
-        let begun = Instant::now();
         for path in ["/healthz", "/readyz", "/metrics"] {
             assert_eq!(probe(probes, path).await, 200);
+            // Nothing came free for that: it waited behind no limit and no compartment.
+            let permits = fleet.router.metrics().await.sum("cofferdam_limits_in_flight", &[]);
+            assert_eq!((permits, fleet.cells[0].in_use("default").await), (4.0, 4.0), "{path}");
         }
-        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     }
     drop(held);
     fleet.idle().await;

@@ -266,17 +266,17 @@ async fn retries_end_with_the_tenants_budget_and_what_reached_nobody_costs_none(
 
 #[tokio::test]
 async fn an_agent_that_is_short_of_places_lets_first_attempts_wait_and_no_retry() {
-    let classes =
-        "cell: { classes: { default: { ceiling: 1, queue: 1, max_wait: 10s } }, tenant_share: 1 }\n";
-    let fleet = TestFleet::start(&format!("{PINS}{classes}")).await;
+    let rest = "routes: [{ match: { path: / }, timeout: 5m }]\n\
+                cell: { classes: { default: { ceiling: 1, queue: 1, max_wait: 60s } }, tenant_share: 1 }\n";
+    let fleet = TestFleet::start(&format!("{PINS}{rest}")).await;
     let mut held = raw::Client::connect(fleet.router.data).await;
-    held.send(get("/slow/500", "acme")).await;
-    let holds = async || (fleet.cells[0].in_use("default").await == 1.0).then_some(());
-    eventually("the only place to be held", holds).await;
+    held.send(get("/hold", "acme")).await;
+    let holds = async |n| (fleet.cells[0].in_use("default").await == n).then_some(());
+    eventually("the only place to be held", async || holds(1.0).await).await;
     let hop = |attempt: u8| {
         format!(
             "GET / HTTP/1.1\r\nhost: a\r\ncofferdam-tenant: globex\r\ncofferdam-class: default\r\n\
-             cofferdam-attempt: {attempt}\r\ncofferdam-remaining-ms: 9000\r\ncofferdam-revision: 1\r\n\
+             cofferdam-attempt: {attempt}\r\ncofferdam-remaining-ms: 250000\r\ncofferdam-revision: 1\r\n\
              cofferdam-digest: 00\r\n\r\n"
         )
     };
@@ -284,7 +284,11 @@ async fn an_agent_that_is_short_of_places_lets_first_attempts_wait_and_no_retry(
     assert_eq!(raw::ask(agent, hop(2)).await.field("cofferdam-refused"), Some("class"));
     let mut first = raw::Client::connect(agent).await;
     first.send(hop(1)).await;
+    let queued = async || fleet.cells[0].metrics().await.sum("cofferdam_agent_queued", &[]);
+    eventually("the first attempt to wait", async || (queued().await == 1.0).then_some(())).await;
+    fleet.cells[0].backend.release(1);
     assert_eq!(held.answer().await.status(), 200);
     assert_eq!(first.answer().await.text(), "cell-a");
+    eventually("the place to be free", async || holds(0.0).await).await;
     assert_eq!(raw::ask(agent, hop(2)).await.text(), "cell-a", "with a place free a retry has it");
 }

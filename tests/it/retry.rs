@@ -13,7 +13,7 @@ use crate::support::message::read_head;
 use crate::support::raw::{self, chunk, get, post, with_fields};
 use crate::support::relay::{Relay, Weather};
 use crate::support::routers::TestRouter;
-use crate::support::scripted::{Play, Scripted, ok};
+use crate::support::scripted::{Play, Scripted, Seen, ok};
 
 async fn router(home: &Scripted, second: &Scripted) -> TestRouter {
     TestRouter::start(&fleet(&[home.address, second.address], PINS))
@@ -92,6 +92,34 @@ async fn a_reused_connection_that_dies_gets_one_fresh_one_to_the_same_cell() {
     assert_eq!(router.ask(get("/", "acme")).await.text(), "home");
     assert_eq!(router.ask(get("/", "acme")).await.text(), "home");
     assert_eq!((home.n_connections(), home.seen().len(), second.n_connections()), (2, 3, 0));
+}
+
+#[tokio::test]
+async fn on_a_fresh_connection_to_the_same_cell_it_is_the_first_attempt_still() {
+    // The next request on a kept connection is read, and the connection closed; below `/dies` that on a fresh one too.
+    let n_asked = Arc::new(AtomicUsize::new(0));
+    let home = Scripted::start(move |seen| match seen.head.second_word() {
+        "/once" if n_asked.fetch_add(1, Ordering::SeqCst) == 0 => Play::Close,
+        "/dies" => Play::Close,
+        _ => Play::Answer(ok("home")),
+    })
+    .await;
+    let second = Scripted::named("second").await;
+    let router = router(&home, &second).await;
+    for (path, served_by) in [("/", "home"), ("/once", "home"), ("/dies", "second")] {
+        assert_eq!(router.ask(get(path, "acme")).await.text(), served_by, "{path}");
+    }
+    let attempts = |cell: &Scripted| -> Vec<_> {
+        let attempt = |seen: Seen| {
+            (seen.head.second_word().to_owned(), seen.head.field("cofferdam-attempt").unwrap().to_owned())
+        };
+        cell.seen().into_iter().map(attempt).collect()
+    };
+    let heard = |path: &str, attempt: &str| (path.to_owned(), attempt.to_owned());
+    let at_home = [("/", "1"), ("/once", "1"), ("/once", "1"), ("/dies", "1"), ("/dies", "1")];
+    assert_eq!(attempts(&home), at_home.map(|(path, attempt)| heard(path, attempt)));
+    assert_eq!(attempts(&second), [heard("/dies", "2")], "the other cell is the second");
+    router.idle().await;
 }
 
 #[tokio::test]

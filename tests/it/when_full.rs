@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::support::agents::TestFleet;
-use crate::support::eventually;
 use crate::support::files::PINS;
 use crate::support::raw::{self, Answer, get, post};
 use crate::support::scripted::{Play, Scripted, answer, ok};
+use crate::support::{eventually, within};
 
 /// Backends whose answers below `/db` are errors as long as the switch is on, and which never answer `/hang`.
 async fn backends(fails: &Arc<AtomicBool>) -> [Scripted; 2] {
@@ -109,13 +109,13 @@ async fn a_full_cell_falls_back_where_its_router_has_nowhere_else_to_go() {
 
 #[tokio::test]
 async fn a_dependency_that_fails_is_left_alone_until_one_has_tried_it_and_the_rest_goes_on() {
-    // P15, P35
+    // P15, P35: it is open for as long as nobody changes that, and in the end a request that tries it closes it.
     let fails = Arc::new(AtomicBool::new(true));
     let text = format!(
         "{PINS}routes:\n\
          - {{ match: {{ path: /db/page }}, dependency: db, fallback: {{ body: later, type: text/plain }} }}\n\
          - {{ match: {{ path: /db }}, dependency: db }}\n\
-         cell: {{ dependencies: {{ db: {{ breaker: {{ failures: 5, open_for: 500ms }} }} }} }}\n"
+         cell: {{ dependencies: {{ db: {{ breaker: {{ failures: 5, open_for: 1h }} }} }} }}\n"
     );
     let fleet = TestFleet::before(&text, backends(&fails).await).await;
     for _ in 0..5 {
@@ -131,6 +131,17 @@ async fn a_dependency_that_fails_is_left_alone_until_one_has_tried_it_and_the_re
     let of = ["of=\"dependency db\""];
     assert_eq!(metrics.sum("cofferdam_agent_breaker_open", &of), 1.0);
     assert_eq!(metrics.sum("cofferdam_agent_breaker_opened_total", &of), 1.0);
+    fails.store(false, Ordering::SeqCst);
+    assert_eq!(ask(&fleet, "/db").await.status(), 503, "nobody tries it before its time");
+    fails.store(true, Ordering::SeqCst);
+    fleet.cells[0].reload(&fleet.text.replace("open_for: 1h", "open_for: 100ms"));
+    let opened =
+        async || fleet.cells[0].metrics().await.sum("cofferdam_agent_breaker_opened_total", &of) > 0.0;
+    eventually("a breaker of other rules to open", async || {
+        assert_ne!(ask(&fleet, "/db").await.status(), 200);
+        opened().await.then_some(())
+    })
+    .await;
     fails.store(false, Ordering::SeqCst);
     eventually("the breaker to close", async || (ask(&fleet, "/db").await.status() == 200).then_some(()))
         .await;
@@ -178,10 +189,10 @@ async fn a_backend_that_grows_slow_is_seen_by_its_compartment_first_and_by_no_ra
 #[tokio::test]
 async fn a_ceiling_follows_the_latency_and_says_why() {
     // P22
-    let slow = Arc::new(AtomicBool::new(false));
+    let (slow, stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let by_switch = |slow: Arc<AtomicBool>| {
         move |_: &_| {
-            let ms = if slow.load(Ordering::SeqCst) { 60 } else { 4 };
+            let ms = if slow.load(Ordering::SeqCst) { 200 } else { 4 };
             Play::Late(Duration::from_millis(ms), ok("served"))
         }
     };
@@ -193,32 +204,38 @@ async fn a_ceiling_follows_the_latency_and_says_why() {
         "{HOME}cell: {{ tenant_share: 1, classes: {{ default: {{ floor: 2, ceiling: 40, queue: 20, adaptive: {{}} }} }} }}\n"
     );
     let fleet = TestFleet::before(&text, backends).await;
-    let load = async |how_long: Duration| {
-        let began = std::time::Instant::now();
-        let mut clients = tokio::task::JoinSet::new();
-        for _ in 0..16 {
-            let data = fleet.router.data;
-            clients.spawn(async move {
-                while began.elapsed() < how_long {
-                    raw::ask(data, get("/", "acme")).await;
-                }
-            });
-        }
-        while clients.join_next().await.is_some() {}
+    let mut lanes = tokio::task::JoinSet::new();
+    for _ in 0..16 {
+        let (data, stop) = (fleet.router.data, Arc::clone(&stop));
+        lanes.spawn(async move {
+            let mut client = raw::Client::connect(data).await;
+            while !stop.load(Ordering::SeqCst) {
+                client.ask(get("/", "acme")).await;
+            }
+        });
+    }
+    // What one scrape says of the limit, beside whether it is said while the latency without load is measured.
+    let gauges = async || {
+        let metrics = fleet.cells[0].metrics().await;
+        let gauge = |name: &str| metrics.sum(&format!("cofferdam_agent_adaptive_{name}"), &[]);
+        let names = ["limit", "unloaded_seconds", "gradient", "probing"].map(gauge);
+        let places = metrics.sum("cofferdam_agent_places_limit", &["class=\"default\""]);
+        (names, places)
     };
-    let gauge = async |name: &str| {
-        fleet.cells[0].metrics().await.sum(&format!("cofferdam_agent_adaptive_{name}"), &[])
-    };
-    load(Duration::from_secs(1)).await;
-    assert!(gauge("unloaded_seconds").await >= 0.004 && gauge("probing").await == 0.0);
-    let before = gauge("limit").await;
+    let before = eventually("the latency without load to be known", async || {
+        let ([limit, unloaded, _, probing], _) = gauges().await;
+        (unloaded >= 0.004 && probing == 0.0).then_some(limit)
+    })
+    .await;
     slow.store(true, Ordering::SeqCst);
-    load(Duration::from_secs(4)).await;
-    let after = gauge("limit").await;
-    assert!(after < before / 2.0, "{before} before, {after} after");
-    assert!(gauge("gradient").await < 1.0);
-    assert_eq!(
-        fleet.cells[0].metrics().await.sum("cofferdam_agent_places_limit", &["class=\"default\""]),
-        after
-    );
+    eventually("the limit to fall, by what the latency says", async || {
+        let ([limit, _, gradient, probing], _) = gauges().await;
+        (limit < before && gradient < 1.0 && probing == 0.0).then_some(())
+    })
+    .await;
+    stop.store(true, Ordering::SeqCst);
+    within("the load's end", lanes.join_all()).await;
+    let ([limit, ..], places) = gauges().await;
+    assert_eq!(places, limit);
+    assert!(limit < before, "{before} before, {limit} after");
 }

@@ -131,6 +131,11 @@ impl TestCell {
         self.agent.shutdown().await;
     }
 
+    /// Has the agent take another fleet file.
+    pub(crate) fn reload(&self, text: &str) {
+        self.agent.reload(parse(text)).unwrap();
+    }
+
     pub(crate) async fn metrics(&self) -> Scrape {
         scrape(self.probes).await
     }
@@ -142,7 +147,7 @@ impl TestCell {
     }
 }
 
-/// `/hang` is never answered; `/slow/N` after N milliseconds; everything else at once, with the backend's name.
+/// `/hang` is never answered; `/hold` once it is let go; `/slow/N` after N milliseconds; everything else at once, with the backend's name.
 fn by_path(name: &str) -> impl Fn(&super::scripted::Seen) -> Play + Send + Sync + 'static {
     let answer = ok(name);
     move |seen| {
@@ -150,6 +155,7 @@ fn by_path(name: &str) -> impl Fn(&super::scripted::Seen) -> Play + Send + Sync 
         match path.split_once("/slow/") {
             Some((_, ms)) => Play::Late(Duration::from_millis(ms.parse().unwrap()), answer.clone()),
             None if path.contains("/hang") => Play::Hang,
+            None if path.contains("/hold") => Play::Hold(answer.clone()),
             None => Play::Answer(answer.clone()),
         }
     }

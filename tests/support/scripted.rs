@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
 use super::message::{Head, read_head};
@@ -20,8 +20,17 @@ use super::{ANY, raw};
 pub(crate) struct Scripted {
     pub(crate) address: SocketAddr,
     n_connections: Arc<AtomicUsize>,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    stage: Arc<Stage>,
     tasks: JoinSet<()>,
+}
+
+/// What a server and its owner know of each other.
+#[derive(Debug)]
+struct Stage {
+    seen: Mutex<Vec<Seen>>,
+    death: Notify,
+    /// A permit for each answer that is let go.
+    go: Semaphore,
 }
 
 /// A request as it arrived.
@@ -38,6 +47,8 @@ pub(crate) enum Play {
     Answer(Vec<u8>),
     /// Writes them after a while.
     Late(Duration, Vec<u8>),
+    /// Writes them once they are [let go](Scripted::release), in the order in which they were asked for.
+    Hold(Vec<u8>),
     /// Writes them and closes the connection.
     Last(Vec<u8>),
     /// Closes the connection without a byte.
@@ -51,18 +62,15 @@ pub(crate) enum Play {
 impl Scripted {
     /// Plays one step for each request.
     pub(crate) async fn start(script: impl Fn(&Seen) -> Play + Send + Sync + 'static) -> Self {
-        let (script, seen) = (Arc::new(script), Arc::<Mutex<Vec<Seen>>>::default());
-        let (noted, death) = (Arc::clone(&seen), Arc::<Notify>::default());
-        let dies = Arc::clone(&death);
+        let (script, stage) = (Arc::new(script), Arc::new(Stage::new()));
+        let played = Arc::clone(&stage);
         let serve = move |stream, _| {
-            let (script, seen, death) = (Arc::clone(&script), Arc::clone(&noted), Arc::clone(&death));
+            let (script, stage) = (Arc::clone(&script), Arc::clone(&played));
             async move {
-                let _ = play(stream, &*script, &seen, &death).await;
+                let _ = play(stream, &*script, &stage).await;
             }
         };
-        let mut server = Self::mortal(serve, dies).await;
-        server.seen = seen;
-        server
+        Self::on(stage, serve).await
     }
 
     /// Hands each connection, counted from 0, to `serve`.
@@ -70,24 +78,24 @@ impl Scripted {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        Self::mortal(serve, Arc::default()).await
+        Self::on(Arc::new(Stage::new()), serve).await
     }
 
-    async fn mortal<F>(serve: impl Fn(TcpStream, usize) -> F + Send + 'static, death: Arc<Notify>) -> Self
+    async fn on<F>(stage: Arc<Stage>, serve: impl Fn(TcpStream, usize) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let listener = TcpListener::bind(ANY).await.unwrap();
         let address = listener.local_addr().unwrap();
         let n_connections = Arc::<AtomicUsize>::default();
-        let counter = Arc::clone(&n_connections);
+        let (counter, dies) = (Arc::clone(&n_connections), Arc::clone(&stage));
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
             loop {
                 let accepted = tokio::select! {
                     accepted = listener.accept() => accepted,
-                    () = death.notified() => break,
+                    () = dies.death.notified() => break,
                 };
                 let Ok((stream, _)) = accepted else { break };
                 stream.set_nodelay(true).unwrap();
@@ -97,7 +105,7 @@ impl Scripted {
             drop(listener);
             connections.shutdown().await;
         });
-        Self { address, n_connections, seen: Arc::default(), tasks }
+        Self { address, n_connections, stage, tasks }
     }
 
     /// Answers every request with 200 and `name`.
@@ -113,7 +121,12 @@ impl Scripted {
 
     /// The requests so far.
     pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
+        self.stage.seen.lock().unwrap().clone()
+    }
+
+    /// Lets `n` held answers go.
+    pub(crate) fn release(&self, n: usize) {
+        self.stage.go.add_permits(n);
     }
 
     /// The only request so far.
@@ -130,27 +143,37 @@ impl Scripted {
     }
 }
 
+impl Stage {
+    fn new() -> Self {
+        Self { seen: Mutex::default(), death: Notify::new(), go: Semaphore::new(0) }
+    }
+}
+
 async fn play(
     stream: TcpStream,
     script: &(impl Fn(&Seen) -> Play + ?Sized),
-    seen: &Mutex<Vec<Seen>>,
-    death: &Notify,
+    stage: &Stage,
 ) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     while let Some(head) = read_head(&mut stream).await? {
         let body = raw::body_of(&mut stream, &head).await?;
         let request = Seen { head, body };
-        seen.lock().unwrap().push(request.clone());
+        stage.seen.lock().unwrap().push(request.clone());
         match script(&request) {
             Play::Answer(bytes) => stream.write_all(&bytes).await?,
             Play::Late(pause, bytes) => {
                 tokio::time::sleep(pause).await;
                 stream.write_all(&bytes).await?;
             }
+            Play::Hold(bytes) => {
+                // Never closed.
+                stage.go.acquire().await.unwrap().forget();
+                stream.write_all(&bytes).await?;
+            }
             Play::Last(bytes) => return stream.write_all(&bytes).await,
             Play::Close => return Ok(()),
             Play::Die => {
-                death.notify_one();
+                stage.death.notify_one();
                 std::future::pending().await
             }
             Play::Hang => std::future::pending().await,

@@ -54,6 +54,62 @@ async fn a_tenant_at_its_share_is_refused_alone() {
     }
 }
 
+/// A cell for two dependencies, each of whose calls is of a class, with these classes.
+fn shop(backend: &TestBackend, [payment, inventory]: [&str; 2], classes: &str) -> TestCell {
+    let sections = format!(
+        "routes:
+  - {{ match: {{ path: /payment }}, class: {payment}, timeout: 5m }}
+  - {{ match: {{ path: /inventory }}, class: {inventory}, timeout: 5m }}
+cell: {{ max_in_flight: 4, tenant_share: 1, classes: {{ {classes} }} }}
+"
+    );
+    TestCell::start(backend.address, &sections)
+}
+
+// P28
+#[tokio::test]
+async fn of_ten_payments_at_once_six_are_refused_and_of_three_inventory_calls_none() {
+    let backend = TestBackend::start();
+    let pool = "{ floor: 2, ceiling: 2, queue: 2, max_wait: 60s }";
+    let cell = shop(&backend, ["payment", "inventory"], &format!("payment: {pool}, inventory: {pool}"));
+    let payments: Vec<_> = (0..10).map(|_| cell.go("acme", "/payment/hold")).collect();
+    cell.until_metric(r#"cofferdam_agent_refusals_total{class="payment",reason="class"} 6"#).await;
+    cell.until("payment", "queued", 2).await;
+    let inventory: Vec<_> = (0..3).map(|_| cell.go("acme", "/inventory")).collect();
+    for call in inventory {
+        assert_eq!(call.await.unwrap().status(), 200);
+    }
+    assert_eq!(cell.class("payment").await["used"], 2, "they hold their own places all the while");
+    backend.release(4);
+    let mut served = 0;
+    for payment in payments {
+        let answer = payment.await.unwrap();
+        match answer.status().as_u16() {
+            200 => served += 1,
+            _ => assert_eq!(refusal(&answer), (503, "class")),
+        }
+    }
+    assert_eq!(served, 4);
+}
+
+// P27
+#[tokio::test]
+async fn four_payments_in_one_shared_class_refuse_the_inventory_call() {
+    let backend = TestBackend::start();
+    let cell = shop(&backend, ["shop", "shop"], "shop: { ceiling: 2, queue: 2, max_wait: 60s }");
+    let payments: Vec<_> = (0..4).map(|_| cell.go("acme", "/payment/hold")).collect();
+    backend.entered(2).await;
+    cell.until("shop", "queued", 2).await;
+    assert_eq!(refusal(&cell.get("acme", "/inventory").send().await.unwrap()), (503, "class"));
+    assert_eq!(backend.n_entered(), 2, "well as it was, it was never asked");
+    backend.release(4);
+    for payment in payments {
+        assert_eq!(payment.await.unwrap().status(), 200);
+    }
+    cell.until("shop", "used", 0).await;
+    assert_eq!(cell.get("acme", "/inventory").send().await.unwrap().status(), 200);
+}
+
 #[tokio::test]
 async fn a_full_cell_is_refused_as_the_cell() {
     let backend = TestBackend::start();

@@ -5,6 +5,7 @@
 mod compartments;
 mod drain;
 mod faults;
+mod floors;
 mod hop;
 mod release;
 mod reload;

@@ -32,6 +32,32 @@ async fn a_lowered_cell_drains_and_who_waits_stays_in_line() {
 }
 
 #[tokio::test]
+async fn of_sixty_held_where_ten_may_be_nobody_is_let_in_until_fewer_than_ten_are_left() {
+    let backend = TestBackend::start();
+    let sections = |places| {
+        format!("cell: {{ max_in_flight: {places}, tenant_share: 1, classes: {{ default: {{}} }} }}")
+    };
+    let cell = TestCell::start(backend.address, &sections(100));
+    let held: Vec<_> = (0..60).map(|_| cell.go("acme", "/hold")).collect();
+    backend.entered(60).await;
+    cell.running.reload(fleet(&sections(10))).unwrap();
+    let now = cell.saturation().await;
+    assert_eq!((&now["used"], &now["limit"]), (&60.into(), &10.into()), "at once, and nobody lost a place");
+    for (ends, left) in [(0, 60), (25, 35), (25, 10)] {
+        backend.release(ends);
+        cell.until("default", "used", left).await;
+        assert_eq!(refusal(&cell.get("acme", "/").send().await.unwrap()), (503, "cell"), "{left} are left");
+    }
+    backend.release(1);
+    cell.until("default", "used", 9).await;
+    assert_eq!(cell.get("acme", "/").send().await.unwrap().status(), 200);
+    backend.release(9);
+    for each in held {
+        assert_eq!(each.await.unwrap().status(), 200);
+    }
+}
+
+#[tokio::test]
 async fn a_class_that_comes_is_used_and_reported_and_one_that_goes_ends_what_it_has() {
     let backend = TestBackend::start();
     let route = "routes: [{ match: { path: /search }, class: search }, { match: { path: / } }]\n";

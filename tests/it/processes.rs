@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::support::files::{PINS, alone, fleet, revision};
+use crate::support::metrics::scrape;
 use crate::support::processes::{Process, RealFleet, probe, run};
 use crate::support::raw::{self, get};
 use crate::support::scripted::{Play, Refusing, Scripted, ok};
@@ -51,7 +52,7 @@ async fn a_cell_that_is_killed_under_an_idempotent_load_fails_no_request() {
     assert!(!fleet.cells[0].end().await.success());
     many("requests after it").await;
     eventually("an attempt on the cell that is gone", async || {
-        let metrics = crate::support::metrics::scrape(fleet.probes).await;
+        let metrics = scrape(fleet.probes).await;
         let failed = metrics.sum("cofferdam_router_failed_attempts_total", &["cell=\"cell-a\""]);
         (failed > 0.0).then_some(())
     })
@@ -216,4 +217,20 @@ async fn a_process_takes_as_many_open_files_as_it_may_have() {
         assert_eq!(client.ask(get("/", "acme")).await.status(), 200);
         clients.push(client);
     }
+}
+
+#[tokio::test]
+async fn a_tenant_whose_request_kills_its_cells_is_named_in_the_log_and_as_a_metric() {
+    let cells = vec![vec!["cell", "--allow-poison"]; 2];
+    let fleet = RealFleet::of(&cells, &[], |cells| fleet(cells, PINS)).await;
+    let confined = async || {
+        let metrics = scrape(fleet.probes).await;
+        let name = "cofferdam_router_tenant_confined";
+        (metrics.sum(name, &["tenant=\"acme\""]), metrics.sum(name, &[]))
+    };
+    assert_eq!(confined().await, (0.0, 0.0));
+    assert_eq!(raw::ask(fleet.data, get("/poison", "acme")).await.problem(), "cell_lost");
+    let named = "it is sent to its home cell alone for 60 s tenant=acme first=cell-a second=cell-b";
+    eventually("the log to name it", async || fleet.router.log().contains(named).then_some(())).await;
+    assert_eq!(confined().await, (1.0, 1.0));
 }

@@ -209,9 +209,13 @@ impl CellArgs {
         // What is asked about readiness from now on has its answer, as the process before had.
         running.settled().await;
         let mut succession = sockets.succession;
+        let follows = succession.follows();
         if let Err(error) = succession.serving().await {
             running.shutdown().await;
             return Err(error);
+        }
+        if follows {
+            running.follow();
         }
         Ok(Serving { running, succession })
     }

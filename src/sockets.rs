@@ -192,6 +192,11 @@ impl Wanted {
 }
 
 impl Succession {
+    /// Whether there is a process that this one follows and that serves still.
+    pub(crate) fn follows(&self) -> bool {
+        self.claimed.is_some()
+    }
+
     /// Call it once the process serves: the process that it follows stops, and the next one may come. Where that one says
     /// nothing, both serve until it does.
     pub(crate) async fn serving(&mut self) -> anyhow::Result<()> {

@@ -210,6 +210,12 @@ impl Running {
         self.end().await;
     }
 
+    /// The process that this one follows has begun to drain. It has as long for that as this one would, and says no more to whoever
+    /// asks, so this one does.
+    pub fn follow(&self) {
+        self.leaving.follow(self.deadline);
+    }
+
     /// Waits until the backend was looked at once, so that readiness knows what it says.
     pub async fn settled(&self) {
         self.health.seen().await;

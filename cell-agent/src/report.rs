@@ -130,7 +130,7 @@ struct CellReport {
     sequence: u64,
     /// Whether nothing new is let in.
     draining: bool,
-    /// When what is left is cut, in milliseconds from now; `null` until the agent drains.
+    /// When what is left is cut, in milliseconds from now; `null` until the agent drains. Of one that follows another, that one's.
     leaving_ms: Option<u64>,
     saturation: f64,
     used: u32,

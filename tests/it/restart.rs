@@ -6,12 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::Signal;
+use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::task::JoinHandle;
 
 use crate::support::files::{PINS, alone, fleet, revision};
 use crate::support::load::Load;
+use crate::support::message::read_head;
+use crate::support::metrics::scrape;
 use crate::support::processes::{Process, RealFleet, free_port, probe, ready};
+use crate::support::raw::{self, get};
 use crate::support::routers::TestRouter;
+use crate::support::scripted::{Scripted, ok};
 use crate::support::{ANY, eventually, within};
 
 const HANDOVER: [&str; 2] = ["--handover", "FOLDER/router.sock"];
@@ -138,6 +143,57 @@ async fn an_agent_that_hands_over_five_times_under_load_fails_no_request_and_sta
     load.end().await;
     readiness.end().await;
     router.idle().await;
+}
+
+/// A backend whose answer to `/long` stands still after its first bytes.
+async fn stands_still() -> Scripted {
+    Scripted::raw(async |stream, _| {
+        let mut stream = BufReader::new(stream);
+        while let Ok(Some(head)) = read_head(&mut stream).await {
+            let is_long = head.second_word() == "/long";
+            let begun = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nbegun".to_vec();
+            let _ = stream.write_all(&if is_long { begun } else { ok("served") }).await;
+            if is_long {
+                std::future::pending::<()>().await;
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_long_answer_that_an_agent_cuts_after_it_was_followed_is_no_loss() {
+    let (backend, folder) = (stands_still().await, tempfile::tempdir().unwrap());
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (data, probes) = (free_port(), free_port());
+    let url = format!("url: \"http://{data}\"");
+    let text = alone(data, "").replace(&url, &format!("{url}, probe: \"http://{probes}\""));
+    std::fs::write(at("fleet.yaml"), &text).unwrap();
+    let (file, path, backend) = (at("fleet.yaml"), at("agent.sock"), format!("http://{}", backend.address));
+    let addresses = [data, probes].map(|address| address.to_string());
+    let start = |name| {
+        let cell =
+            ["agent", "--fleet", &file, "--cell", "cell-a", "--backend", &backend, "--handover", &path];
+        let listen = ["--listen", &addresses[0], "--probe-listen", &addresses[1], "--drain-deadline", "4s"];
+        Process::start(folder.path(), name, &[&cell[..], &listen].concat())
+    };
+    let mut old = start("old");
+    ready(&mut old, probes).await.unwrap();
+    let router = TestRouter::start(&text);
+    let mut client = raw::Client::connect(router.data).await;
+    client.send(get("/long", "acme")).await;
+    let in_use = async || scrape(probes).await.sum("cofferdam_agent_places_in_use", &[]);
+    eventually("the answer to be on its way", async || (in_use().await == 1.0).then_some(())).await;
+    let _new = start("new");
+    // The one that drains has nothing more to say to anybody, and the other says it.
+    let hop = get("/", "acme").replace("x-tenant-id", "cofferdam-tenant");
+    let said = async || raw::ask(data, &hop).await.field("cofferdam-leaving-ms").map(|_| ());
+    eventually("an answer that says when what is left is cut", said).await;
+    assert!(!client.answer().await.whole);
+    assert_eq!(old.end().await.code(), Some(0));
+    assert!(old.log().contains("drain deadline passed: what is left is cut"), "{}", old.log());
+    router.idle().await;
+    assert_eq!(router.admin("/losses").await["losses"], 0);
 }
 
 /// A successor that has connected to a router that does not run just now.

@@ -116,11 +116,16 @@ impl Cell {
         }
     }
 
-    /// Takes note that the cell drains, and cuts what is left in so long.
+    /// Takes note that the cell drains, and cuts what is left in so long. Where that is clearly later than was said before, another
+    /// process of the cell drains.
     pub(crate) fn note_leaving(&self, left: Duration, now: Instant) {
+        let until = now + left.min(MOST_LEFT) + LATE;
         let mut leaving = self.leaving.lock();
-        let since = leaving.filter(|known| now <= known.until).map_or(now, |known| known.since);
-        *leaving = Some(Leaving { since, until: now + left.min(MOST_LEFT) + LATE });
+        let same = leaving.filter(|known| now <= known.until && until <= known.until + LATE);
+        *leaving = Some(match same {
+            Some(known) => Leaving { until: known.until.max(until), ..known },
+            None => Leaving { since: now, until },
+        });
     }
 
     /// Whether what was `sent` and breaks off now may have been cut by a cell that has said since that it leaves. What was sent
@@ -251,6 +256,10 @@ mod tests {
         assert!(!cell.has_left(start, at(34)), "by then it has left");
         cell.note_leaving(Duration::from_secs(30), at(100));
         assert!(cell.has_left(at(99), at(130)), "another process leaves later");
+        cell.note_leaving(Duration::from_secs(30), at(110));
+        assert!(cell.has_left(at(110), at(141)), "and another before that one is gone");
+        cell.note_leaving(Duration::from_secs(20), at(110));
+        assert!(cell.has_left(at(110), at(141)), "of which one says less");
     }
 
     #[test]

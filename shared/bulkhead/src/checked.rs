@@ -16,6 +16,7 @@ use crate::compartments::{Attempt, Compartments};
 use crate::layout::{ClassLayout, Layout, TenantShare};
 use crate::place::Place;
 use crate::refusal::Refused;
+use crate::waiting::Waiting;
 
 fn tenant(name: &str) -> TenantId {
     TenantId::parse(name.as_bytes(), &Alphabet::default()).unwrap()
@@ -32,29 +33,39 @@ fn layout(places: u32) -> Layout {
 }
 
 /// Enters the queue without a timer, or is served.
-fn enter<'a>(cell: &'a Compartments, tenant: &TenantId) -> Result<Attempt<'a>, Refused> {
+async fn enter<'a>(cell: &'a Compartments, tenant: &TenantId) -> Result<Attempt<'a>, Refused> {
     let claim = Claim { caps: CapsOf::new(None, Some(0)), ..Claim::new(0, tenant) };
-    cell.enter(&claim)
+    poll_fn(|context| Poll::Ready(cell.enter(&claim, context.waker()))).await
 }
 
 /// Waits for as long as it takes.
 fn acquire(cell: &Compartments, tenant: &TenantId) -> Result<Place, Refused> {
-    match enter(cell, tenant)? {
-        Attempt::Placed(place) => Ok(place),
-        Attempt::Queued(waiting, _) => block_on(waiting),
-    }
+    block_on(async {
+        match enter(cell, tenant).await? {
+            Attempt::Placed(place) => Ok(place),
+            Attempt::Queued(waiting, _) => waiting.await,
+        }
+    })
 }
 
 /// Looks once whether it has been granted; then it goes away, or its time is over.
 fn look_once(cell: &Compartments, tenant: &TenantId, is_late: bool) {
-    let Ok(Attempt::Queued(mut waiting, _)) = enter(cell, tenant) else { return };
-    let polled = block_on(poll_fn(|context| match Pin::new(&mut waiting).poll(context) {
+    block_on(async {
+        let Ok(Attempt::Queued(mut waiting, _)) = enter(cell, tenant).await else { return };
+        // The first poll is part of entering, and looks at nothing.
+        assert!(poll_once(&mut waiting).await.is_none());
+        if poll_once(&mut waiting).await.is_none() && is_late {
+            drop(waiting.finish());
+        }
+    });
+}
+
+async fn poll_once(waiting: &mut Waiting<'_>) -> Option<Result<Place, Refused>> {
+    poll_fn(|context| match Pin::new(&mut *waiting).poll(context) {
         Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
         Poll::Pending => Poll::Ready(None),
-    }));
-    if polled.is_none() && is_late {
-        drop(waiting.finish());
-    }
+    })
+    .await
 }
 
 fn is_empty(cell: &Compartments) {

@@ -1,7 +1,9 @@
 //! The handle that every worker shares. It knows no rule of admission: those are the core's.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
 use cofferdam_model::TenantId;
 use tokio::time::Instant;
@@ -141,7 +143,8 @@ impl Compartments {
     /// # Errors
     /// A compartment is full and so is its queue, the wait would be too long or was, or all are closed.
     pub async fn claim(&self, claim: &Claim<'_>) -> Result<Place, Refused> {
-        match self.enter(claim)? {
+        let attempt = poll_fn(|context| Poll::Ready(self.enter(claim, context.waker()))).await?;
+        match attempt {
             Attempt::Placed(place) => Ok(place),
             Attempt::Queued(mut waiting, until) => match tokio::time::timeout_at(until, &mut waiting).await {
                 Ok(outcome) => outcome,
@@ -150,9 +153,9 @@ impl Compartments {
         }
     }
 
-    /// A place, or a wait until then at most.
-    pub(crate) fn enter(&self, claim: &Claim<'_>) -> Result<Attempt<'_>, Refused> {
-        let entered = self.shared.lock().core.enter(claim, Instant::now);
+    /// A place, or a wait until then at most, whose end is told to `waker`: that of the task that polls the wait at once.
+    pub(crate) fn enter(&self, claim: &Claim<'_>, waker: &Waker) -> Result<Attempt<'_>, Refused> {
+        let entered = self.shared.lock().core.enter(claim, waker, Instant::now);
         match entered {
             Entered::Admitted(held) => Ok(Attempt::Placed(Place::new(&self.shared, held))),
             Entered::Refused(refused) => Err(refused),

@@ -21,7 +21,7 @@ use crate::layout::{ClassLayout, Layout, TenantShare};
 use crate::list::{List, Slab};
 use crate::refusal::Refused;
 use crate::rounds::{Flow, Rounds};
-use crate::tenants::{Counts, Slot, Tenants};
+use crate::tenants::{Counts, Looked, Slot, Tenants};
 use crate::waiters::{Ticket, Waiters};
 
 /// The counts of a cell.
@@ -111,10 +111,18 @@ pub(crate) struct Woken {
 }
 
 /// Why there was no place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Denied {
-    Full(Full),
+    Full(Stop),
     Closed,
+}
+
+/// What is full, and what the tenant has of the class.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stop {
+    pub(crate) reason: CellReason,
+    cap: Option<CapIndex>,
+    has: Counts,
 }
 
 /// What became of a request that may wait.
@@ -126,11 +134,9 @@ pub(crate) enum Entered {
     Refused(Refused),
 }
 
-/// The compartment that is full.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Full {
-    pub(crate) reason: CellReason,
-    cap: Option<CapIndex>,
+/// How full the compartment is that is full.
+#[derive(Debug, Clone, Copy)]
+struct Fill {
     used: u32,
     limit: u32,
     queued: u32,
@@ -161,29 +167,33 @@ impl Core {
 
     /// A place now. What stops it is told, but not counted as a refusal.
     pub(crate) fn admit(&mut self, claim: &Claim<'_>) -> Result<Held, Denied> {
-        if self.closed {
-            return Err(Denied::Closed);
+        let looked = self.tenants.look(claim.tenant);
+        self.admit_there(claim, looked)
+    }
+
+    /// The same, where the tenant was looked for.
+    fn admit_there(&mut self, claim: &Claim<'_>, looked: Looked) -> Result<Held, Denied> {
+        let (class, has) = (claim.class, self.tenants.seen(looked, claim.class));
+        if let Some(denied) = self.denied(claim, has) {
+            return Err(denied);
         }
-        let class = claim.class;
-        let cap = self.full_cap_of(claim);
-        let stopped = cap.map(|_| CellReason::Class).or_else(|| self.stopped(class));
-        if let Some(reason) = stopped {
-            let has = self.tenants.find(claim.tenant, class);
-            let full = if self.is_at_share(class, has) {
-                self.full(class, has, CellReason::Tenant)
-            } else {
-                cap.map_or_else(|| self.full(class, has, reason), |cap| self.full_cap(cap))
-            };
-            return Err(Denied::Full(full));
-        }
-        let slot = self.tenants.enter(claim.tenant);
-        let has = self.tenants.counts(slot, class);
-        if self.is_at_share(class, has) {
-            return Err(Denied::Full(self.full(class, has, CellReason::Tenant)));
-        }
+        let slot = self.tenants.enter(claim.tenant, looked);
         self.occupy(class, slot, claim.caps);
         let is_measured = self.classes[class].is_measured_now();
         Ok(Held { class: class as u32, tenant: slot, caps: claim.caps, paid_us: 0, is_measured, since: None })
+    }
+
+    /// What stops a claim, if anything does: the narrowest of it.
+    fn denied(&self, claim: &Claim<'_>, has: Counts) -> Option<Denied> {
+        if self.closed {
+            return Some(Denied::Closed);
+        }
+        if self.is_at_share(claim.class, has) {
+            return Some(Denied::Full(Stop { reason: CellReason::Tenant, cap: None, has }));
+        }
+        let cap = self.full_cap_of(claim);
+        let reason = cap.map(|_| CellReason::Class).or_else(|| self.stopped(claim.class))?;
+        Some(Denied::Full(Stop { reason, cap, has }))
     }
 
     /// A place now, or a refusal.
@@ -278,6 +288,7 @@ impl Core {
         self.refuse_after(class, denied, Duration::ZERO, Duration::ZERO)
     }
 
+    #[cold]
     fn refuse_after(
         &mut self,
         class: usize,
@@ -285,8 +296,9 @@ impl Core {
         waited: Duration,
         expected: Duration,
     ) -> Refused {
-        let Denied::Full(full) = denied else { return Refused::ShutDown };
-        let Full { reason, cap, used, limit, queued, queue } = full;
+        let Denied::Full(stop) = denied else { return Refused::ShutDown };
+        let Fill { used, limit, queued, queue } = self.fill(class, stop);
+        let Stop { reason, cap, .. } = stop;
         self.classes[class].refused[reason_index(reason)] += 1;
         let cap = cap.map(|cap| {
             let cap = &mut self.caps[cap.get()];
@@ -297,27 +309,24 @@ impl Core {
         Refused::Full { reason, class, cap, used, limit, queued, queue, waited, expected }
     }
 
-    fn full(&self, index: usize, has: Counts, reason: CellReason) -> Full {
+    fn fill(&self, index: usize, stop: Stop) -> Fill {
+        if let Some(cap) = stop.cap {
+            let cap = &self.caps[cap.get()];
+            return Fill { used: cap.used, limit: cap.limit, queued: cap.queued, queue: 0 };
+        }
         let class = &self.classes[index];
         let (queued, queue) = (class.line.len(), class.queue);
-        let full = Full { reason, cap: None, used: class.used, limit: class.ceiling, queued, queue };
-        match reason {
+        match stop.reason {
             CellReason::Tenant => {
                 let (limit, queue) = (class.tenant_places, class.tenant_queue);
-                Full { used: has.used, limit, queued: has.queued, queue, ..full }
+                Fill { used: stop.has.used, limit, queued: stop.has.queued, queue }
             }
-            CellReason::Class => full,
+            CellReason::Class => Fill { used: class.used, limit: class.ceiling, queued, queue },
             CellReason::Cell => {
                 let limit = self.max.saturating_sub(self.kept_from(index));
-                Full { used: self.used, limit, ..full }
+                Fill { used: self.used, limit, queued, queue }
             }
         }
-    }
-
-    fn full_cap(&self, index: CapIndex) -> Full {
-        let cap = &self.caps[index.get()];
-        let (used, queued) = (cap.used, cap.queued);
-        Full { reason: CellReason::Class, cap: Some(index), used, limit: cap.limit, queued, queue: 0 }
     }
 }
 

@@ -50,6 +50,14 @@ pub(crate) struct Tenants {
     vacant: Vec<Slot>,
 }
 
+/// Where a tenant was found. It holds until a tenant is [entered](Tenants::enter) or leaves.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Looked {
+    hash: u64,
+    /// `None` where the tenant would have a slot of its own, and has none yet.
+    slot: Option<Slot>,
+}
+
 struct Entry {
     /// `None` for a shared slot and for a vacant one.
     id: Option<TenantId>,
@@ -112,26 +120,27 @@ impl Tenants {
         self.index.len()
     }
 
-    /// What the tenant's compartment has of a class.
-    pub(crate) fn find(&self, tenant: &TenantId, class: usize) -> Counts {
+    /// Where the tenant's compartment is, if it has one or has to share one.
+    pub(crate) fn look(&self, tenant: &TenantId) -> Looked {
         let hash = self.hasher.hash_one(tenant);
-        match self.own_slot(tenant, hash) {
-            Some(slot) => self.counts(slot, class),
-            None if self.index.len() < self.max_tenants => Counts::NOTHING,
-            None => self.counts(Slot::shared(hash), class),
-        }
+        let is_tenants = |slot: &Slot| self.entries[slot.get()].id.as_ref() == Some(tenant);
+        let own = self.index.find(hash, is_tenants).copied();
+        let has_room = self.index.len() < self.max_tenants;
+        let slot = if own.is_some() || has_room { own } else { Some(Slot::shared(hash)) };
+        Looked { hash, slot }
     }
 
-    /// The tenant's compartment, entered if it has none. The caller counts something in it at once, or finds it at
-    /// its share and so not new.
-    pub(crate) fn enter(&mut self, tenant: &TenantId) -> Slot {
-        let hash = self.hasher.hash_one(tenant);
-        if let Some(slot) = self.own_slot(tenant, hash) {
-            return slot;
-        }
-        if self.index.len() >= self.max_tenants {
-            return Slot::shared(hash);
-        }
+    /// What the compartment has of a class.
+    pub(crate) fn seen(&self, looked: Looked, class: usize) -> Counts {
+        looked.slot.map_or(Counts::NOTHING, |slot| self.counts(slot, class))
+    }
+
+    /// The compartment of the tenant that was looked for, entered if it has none. The caller counts something in it at once.
+    pub(crate) fn enter(&mut self, tenant: &TenantId, looked: Looked) -> Slot {
+        looked.slot.unwrap_or_else(|| self.add(tenant, looked.hash))
+    }
+
+    fn add(&mut self, tenant: &TenantId, hash: u64) -> Slot {
         let slot = match self.vacant.pop() {
             Some(slot) => {
                 self.entries[slot.get()] = Entry { id: Some(*tenant), hash, total: 0 };
@@ -187,11 +196,6 @@ impl Tenants {
         self.counts[row].iter().copied().fold(Counts::NOTHING, Counts::plus)
     }
 
-    fn own_slot(&self, tenant: &TenantId, hash: u64) -> Option<Slot> {
-        let is_tenants = |slot: &Slot| self.entries[slot.get()].id.as_ref() == Some(tenant);
-        self.index.find(hash, is_tenants).copied()
-    }
-
     fn grow(&mut self, id: Option<TenantId>, hash: u64) -> Slot {
         // Slots are at most what was ever in flight and queued at once, which `u32`s count.
         let slot = Slot(self.entries.len() as u32);
@@ -216,7 +220,7 @@ impl Tenants {
 }
 
 impl Counts {
-    const NOTHING: Self = Self { used: 0, queued: 0, hold: Hold::NOTHING, flow: Maybe::NONE };
+    pub(crate) const NOTHING: Self = Self { used: 0, queued: 0, hold: Hold::NOTHING, flow: Maybe::NONE };
 
     fn plus(self, other: Self) -> Self {
         Self { used: self.used + other.used, queued: self.queued + other.queued, ..Self::NOTHING }
@@ -232,12 +236,17 @@ mod tests {
         TenantId::parse(format!("t{n}").as_bytes(), &Alphabet::default()).unwrap()
     }
 
+    fn enter(tenants: &mut Tenants, n: u32) -> Slot {
+        let looked = tenants.look(&tenant(n));
+        tenants.enter(&tenant(n), looked)
+    }
+
     #[test]
     fn an_idle_tenant_is_forgotten_and_its_slot_used_again() {
         // P39: a table never emptied.
         let mut tenants = Tenants::new(10, 2);
         for n in 0..10_000 {
-            let slot = tenants.enter(&tenant(n));
+            let slot = enter(&mut tenants, n);
             tenants.occupy(slot, 0);
             tenants.enqueue(slot, 1);
             tenants.release(slot, 0);
@@ -252,17 +261,17 @@ mod tests {
     fn tenants_beyond_the_table_share_hashed_compartments() {
         // P39: a new limiter for each unknown name.
         let mut tenants = Tenants::new(3, 1);
-        let slots: Vec<_> = (0..1000).map(|n| tenants.enter(&tenant(n))).collect();
+        let slots: Vec<_> = (0..1000).map(|n| enter(&mut tenants, n)).collect();
         for &slot in &slots {
             tenants.occupy(slot, 0);
         }
         assert_eq!(tenants.len(), 3);
         assert_eq!(tenants.entries.len(), SHARED_COMPARTMENTS + 3);
         assert_eq!(tenants.shared_counts().used, 997);
-        assert_eq!(tenants.enter(&tenant(500)), slots[500], "the same tenant, the same compartment");
-        assert!(tenants.find(&tenant(5000), 0).used > 0, "997 tenants fill 64 compartments");
+        assert_eq!(enter(&mut tenants, 500), slots[500], "the same tenant, the same compartment");
+        assert!(tenants.seen(tenants.look(&tenant(5000)), 0).used > 0, "997 tenants fill 64 compartments");
 
         tenants.release(slots[0], 0);
-        assert!(!tenants.enter(&tenant(500)).is_shared(), "the table has room again");
+        assert!(!enter(&mut tenants, 500).is_shared(), "the table has room again");
     }
 }

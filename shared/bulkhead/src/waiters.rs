@@ -56,9 +56,9 @@ struct Node {
 }
 
 impl Waiters {
-    /// Joins the ends of both lines. Nobody is woken until the ticket is [watched](Self::watch).
-    pub(crate) fn join(&mut self, flow: &mut List, class: &mut List, wish: Wish) -> Ticket {
-        let (stage, arrival) = (Stage::Waiting(Waker::noop().clone()), self.arrivals);
+    /// Joins the ends of both lines. `waker` is woken by the outcome, until the ticket is [watched](Self::watch) by another.
+    pub(crate) fn join(&mut self, flow: &mut List, class: &mut List, wish: Wish, waker: &Waker) -> Ticket {
+        let (stage, arrival) = (Stage::Waiting(waker.clone()), self.arrivals);
         self.arrivals += 1;
         let node = Node { wish, arrival, stage, in_flow: Link::NONE, in_class: Link::NONE };
         let at = self.nodes.insert(node);
@@ -107,15 +107,12 @@ impl Waiters {
         ticket.0
     }
 
-    /// Whether the waiter has an outcome. If not, `waker` and the one that was kept change places: the caller drops
-    /// the old one when it no longer holds the lock, since that may run code of anybody's.
-    pub(crate) fn watch(&mut self, ticket: &Ticket, waker: &mut Waker) -> bool {
+    /// Has `waker` woken by a waiter's outcome, and gives back which was to be before, for the caller to drop when it no longer
+    /// holds the lock, since that may run code of anybody's. Nothing where there is an outcome.
+    pub(crate) fn watch(&mut self, ticket: &Ticket, waker: &Waker) -> Option<Waker> {
         match &mut self.nodes.get_mut(ticket.0).stage {
-            Stage::Waiting(kept) => {
-                std::mem::swap(kept, waker);
-                false
-            }
-            Stage::Granted { .. } | Stage::Shed(_) | Stage::Cancelled => true,
+            Stage::Waiting(kept) => Some(std::mem::replace(kept, waker.clone())),
+            Stage::Granted { .. } | Stage::Shed(_) | Stage::Cancelled => None,
         }
     }
 

@@ -18,19 +18,21 @@ pub(crate) struct Waiting<'a> {
     shared: &'a Arc<Shared>,
     /// `None` once the outcome is collected.
     ticket: Option<Ticket>,
+    /// Whether it was not polled yet, so that whom to wake is as new as can be.
+    is_fresh: bool,
 }
 
 impl<'a> Waiting<'a> {
+    /// A wait whose end is told to a waker already: that of who polls it first.
     pub(crate) fn new(shared: &'a Arc<Shared>, ticket: Ticket) -> Self {
-        Self { shared, ticket: Some(ticket) }
+        Self { shared, ticket: Some(ticket), is_fresh: true }
     }
 
     /// The outcome. If there is none yet, the wait is over without one.
     pub(crate) fn finish(&mut self) -> Result<Place, Refused> {
         let ticket = self.ticket.take().expect("a wait ends once");
-        let mut waker = Waker::noop().clone();
         let mut state = self.shared.lock();
-        state.core.watch(&ticket, &mut waker);
+        let _kept = state.core.watch(&ticket, Waker::noop());
         let outcome = state.core.collect(ticket, Instant::now);
         drop(state);
         outcome.map(|held| Place::new(self.shared, held))
@@ -41,28 +43,29 @@ impl Future for Waiting<'_> {
     type Output = Result<Place, Refused>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // Declared before the lock is taken, so that the waker it is exchanged for is dropped after.
-        let mut waker = context.waker().clone();
         let this = &mut *self;
+        if std::mem::take(&mut this.is_fresh) {
+            return Poll::Pending;
+        }
         let ticket = this.ticket.take().expect("a wait is not polled after its end");
         let mut state = this.shared.lock();
-        if state.core.watch(&ticket, &mut waker) {
-            let outcome = state.core.collect(ticket, Instant::now);
+        if let Some(_kept) = state.core.watch(&ticket, context.waker()) {
             drop(state);
-            return Poll::Ready(outcome.map(|held| Place::new(this.shared, held)));
+            this.ticket = Some(ticket);
+            return Poll::Pending;
         }
-        this.ticket = Some(ticket);
-        Poll::Pending
+        let outcome = state.core.collect(ticket, Instant::now);
+        drop(state);
+        Poll::Ready(outcome.map(|held| Place::new(this.shared, held)))
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket.take() else { return };
-        let (mut waker, mut woken) = (Waker::noop().clone(), Woken::default());
-        let now = Instant::now();
+        let (mut woken, now) = (Woken::default(), Instant::now());
         let mut state = self.shared.lock();
-        state.core.watch(&ticket, &mut waker);
+        let _kept = state.core.watch(&ticket, Waker::noop());
         state.core.abandon(ticket, now);
         state.core.hand_on(now, &mut woken);
         drop(state);

@@ -6,36 +6,51 @@ use std::time::Duration;
 use cofferdam_model::CellReason;
 use tokio::time::Instant;
 
-use super::{Core, Denied, Entered, Held, Woken};
+use super::{Core, Denied, Entered, Held, Stop, Woken};
 use crate::claim::Claim;
 use crate::estimate::in_us;
 use crate::list::Maybe;
 use crate::refusal::Refused;
 use crate::rounds::Flow;
-use crate::tenants::{Counts, Slot};
+use crate::tenants::{Counts, Looked, Slot};
 use crate::waiters::{Stage, Ticket, Wish};
 
 impl Core {
-    /// A place now, or one in the queue, or a refusal.
+    /// A place now, or one in the queue, or a refusal. `waker` is woken when a wait is over.
     /// `now` is asked only where there is no place now.
-    pub(crate) fn enter(&mut self, claim: &Claim<'_>, now: impl FnOnce() -> Instant) -> Entered {
-        match self.admit(claim) {
+    pub(crate) fn enter(
+        &mut self,
+        claim: &Claim<'_>,
+        waker: &Waker,
+        now: impl FnOnce() -> Instant,
+    ) -> Entered {
+        let looked = self.tenants.look(claim.tenant);
+        match self.admit_there(claim, looked) {
             Ok(held) => Entered::Admitted(held),
-            Err(denied) => self.queue(claim, denied, now()),
+            Err(denied) => self.queue(claim, looked, denied, waker, now()),
         }
     }
 
-    fn queue(&mut self, claim: &Claim<'_>, denied: Denied, now: Instant) -> Entered {
+    fn queue(
+        &mut self,
+        claim: &Claim<'_>,
+        looked: Looked,
+        denied: Denied,
+        waker: &Waker,
+        now: Instant,
+    ) -> Entered {
         let class = claim.class;
+        let Denied::Full(Stop { has, .. }) = denied else {
+            return Entered::Refused(self.refuse(class, denied));
+        };
         // Nobody waits for a cap: its room is for those who will have a place under it.
-        if denied == Denied::Closed || self.full_cap_of(claim).is_some() {
+        if self.full_cap_of(claim).is_some() {
             return Entered::Refused(self.refuse(class, denied));
         }
         let room = &self.classes[class];
-        let has = self.tenants.find(claim.tenant, class);
         if has.queued >= room.tenant_queue && room.tenant_queue < room.queue {
-            let full = self.full(class, has, CellReason::Tenant);
-            return Entered::Refused(self.refuse(class, Denied::Full(full)));
+            let full = Denied::Full(Stop { reason: CellReason::Tenant, cap: None, has });
+            return Entered::Refused(self.refuse(class, full));
         }
         let patience = self.patience(claim, now);
         if self.classes[class].line.len() >= self.classes[class].queue || patience.is_zero() {
@@ -48,7 +63,7 @@ impl Core {
             room.ageing.turned_away(room.max_wait, now);
             return Entered::Refused(self.refuse_after(class, denied, Duration::ZERO, expected));
         }
-        Entered::Waiting(self.join(claim, now), now + patience)
+        Entered::Waiting(self.join(claim, looked, waker, now), now + patience)
     }
 
     /// Hands freed places on until nobody who waits can be given one.
@@ -59,8 +74,8 @@ impl Core {
         }
     }
 
-    /// Whether a waiter has an outcome to [collect](Self::collect); see [`crate::waiters::Waiters::watch`].
-    pub(crate) fn watch(&mut self, ticket: &Ticket, waker: &mut Waker) -> bool {
+    /// Has another waker woken when there is an outcome to [collect](Self::collect); see [`crate::waiters::Waiters::watch`].
+    pub(crate) fn watch(&mut self, ticket: &Ticket, waker: &Waker) -> Option<Waker> {
         self.waiters.watch(ticket, waker)
     }
 
@@ -80,16 +95,16 @@ impl Core {
             let has = self.tenants.counts(wish.tenant, wish.class);
             let at_share = self.is_at_share(wish.class, has);
             let reason = self.stopped(wish.class).filter(|_| !at_share).unwrap_or(CellReason::Tenant);
-            let full = Denied::Full(self.full(wish.class, has, reason));
+            let full = Denied::Full(Stop { reason, cap: None, has });
             self.dequeue(wish);
             return Err(self.refuse_after(wish.class, full, waited, Duration::ZERO));
         }
         match self.waiters.collect(ticket) {
             Stage::Granted { since, paid_us } => Ok(Held::granted(wish, since, paid_us)),
             Stage::Shed(cap) => {
-                let full = Denied::Full(self.full_cap(cap));
+                let stop = Stop { reason: CellReason::Class, cap: Some(cap), has: Counts::NOTHING };
                 let waited = now().saturating_duration_since(wish.since);
-                Err(self.refuse_after(wish.class, full, waited, Duration::ZERO))
+                Err(self.refuse_after(wish.class, Denied::Full(stop), waited, Duration::ZERO))
             }
             Stage::Waiting(_) | Stage::Cancelled => Err(Refused::ShutDown),
         }
@@ -149,8 +164,8 @@ impl Core {
         own.max(self.wait_for(claim.class, before.min(u64::from(class.line.len())) + 1))
     }
 
-    fn join(&mut self, claim: &Claim<'_>, now: Instant) -> Ticket {
-        let (class, tenant) = (claim.class, self.tenants.enter(claim.tenant));
+    fn join(&mut self, claim: &Claim<'_>, looked: Looked, waker: &Waker, now: Instant) -> Ticket {
+        let (class, tenant) = (claim.class, self.tenants.enter(claim.tenant, looked));
         self.tenants.enqueue(tenant, class);
         let has = self.tenants.counts(tenant, class);
         let flow = has.flow.get().unwrap_or_else(|| {
@@ -167,7 +182,7 @@ impl Core {
         let weight = claim.weight.clamp(1, Claim::MAX_WEIGHT);
         room.rounds.weigh(self.flows.get_mut(flow), weight);
         let wish = Wish { class, tenant, flow, caps: claim.caps, since: now };
-        let ticket = self.waiters.join(&mut self.flows.get_mut(flow).line, &mut room.line, wish);
+        let ticket = self.waiters.join(&mut self.flows.get_mut(flow).line, &mut room.line, wish, waker);
         if !at_share {
             let quantum = room.quantum_us();
             room.rounds.activate(&mut self.flows, flow, quantum);

@@ -107,15 +107,16 @@ impl Router {
         let RouterLimits { limits, shared, books, accepted: book, release } =
             RouterLimits::start(&fleet, settings.store.as_ref())?;
         let taking = taking::first(fleet, &directory, before, shared.is_some())?;
-        let Taking { mut snapshot, accepted, forced } = taking;
+        let Taking { mut snapshot, accepted, forced, .. } = taking;
         tell_of_force(forced.as_ref());
         snapshot.forced = forced;
         directory.install(&snapshot.cells);
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
         let ledger = Arc::new(Ledger::new(state.clone(), book));
         ledger.keep_first(accepted);
-        let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), books, state));
-        let releasing = Arc::new(Releasing::new(Arc::clone(&snapshots), Arc::clone(&ledger), release));
+        let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), books, state.clone()));
+        let releasing = Releasing::new(Arc::clone(&snapshots), Arc::clone(&ledger), release, state);
+        let releasing = Arc::new(releasing);
         let mut registry = Registry::default();
         let metrics = data_path::Metrics::register(&mut registry);
         let reloads = Reloads::register(&mut registry);
@@ -220,14 +221,11 @@ impl Router {
     async fn replace(&self, fleet: Fleet) -> Result<Outcome, ReloadError> {
         let _alone = self.replacing.lock().await;
         let (running, directory) = (self.snapshots.load_full(), self.directory.clone());
-        let can_release = self.shared.is_some();
-        // A large table takes seconds, which neither probes nor whoever else is on this thread waits for.
-        let built =
-            tokio::task::spawn_blocking(move || taking::next(fleet, &directory, &running, can_release));
-        let taking = built.await.unwrap_or_else(|panicked| panic::resume_unwind(panicked.into_panic()))?;
+        let (theirs, can_release) = (self.ledger.look().await, self.shared.is_some());
+        let taking = beside(move || taking::next(fleet, &directory, &running, theirs, can_release)).await?;
         let offered = self.ledger.offer(&taking.accepted).await;
         let telling = if matches!(offered, Offered::Unknown) { Telling::Offer } else { Telling::Done };
-        let Taking { snapshot, accepted, forced } = taking.agree(offered)?;
+        let Taking { snapshot, accepted, forced, .. } = beside(move || taking.agree(offered)).await?;
         let outcome = if forced.is_some() { Outcome::Forced } else { Outcome::Taken };
         self.install(snapshot, forced);
         self.ledger.keep(accepted, telling).await;
@@ -281,6 +279,13 @@ impl Router {
         self.drain.advance(Phase::Cut);
         self.control.shutdown().await;
     }
+}
+
+/// Makes what may have to build a table: a large one takes seconds, which neither probes nor whoever else is on this thread
+/// waits for.
+async fn beside<T: Send + 'static>(make: impl FnOnce() -> T + Send + 'static) -> T {
+    let made = tokio::task::spawn_blocking(make).await;
+    made.unwrap_or_else(|panicked| panic::resume_unwind(panicked.into_panic()))
 }
 
 /// One worker: it accepts from each of its listeners.

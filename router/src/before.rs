@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use cofferdam_fleet::Fleet;
 use cofferdam_limits::redis::link::{Link, LinkError};
-use cofferdam_limits::redis::{self, AcceptedBook, ReleaseBook, ReleaseState, Script};
+use cofferdam_limits::redis::{self, AcceptedBook, ReleaseBook, ReleaseName, ReleaseProgress, Script};
 
 use crate::accepted::{self, Accepted};
+use crate::releasing;
 use crate::settings::Settings;
 use crate::shared_limits::SharedStore;
 use crate::state_dir::StateDir;
@@ -19,9 +20,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub struct Before {
     pub(crate) accepted: Option<Accepted>,
-    /// How far the store's release is, where there is one.
-    pub(crate) release: Option<ReleaseState>,
+    /// How far a release is, by the word of the store and of the disk, which may mean another one.
+    pub(crate) releases: Vec<Known>,
 }
+
+/// How far a release is.
+type Known = (ReleaseName, ReleaseProgress);
 
 impl Before {
     /// Looks on disk and in the store, as far as `settings` have them. A store that does not answer is told, and passed over.
@@ -41,11 +45,12 @@ impl Before {
             (Some(disk), Some(store)) => Some(if disk.revision > store.revision { disk } else { store }),
             (disk, store) => disk.or(store),
         };
-        Ok(Self { accepted: newest, release })
+        let kept = folder.as_ref().and_then(releasing::read);
+        Ok(Self { accepted: newest, releases: release.into_iter().chain(kept).collect() })
     }
 }
 
-async fn look_in(store: &SharedStore, fleet: &Fleet) -> (Option<Accepted>, Option<ReleaseState>) {
+async fn look_in(store: &SharedStore, fleet: &Fleet) -> (Option<Accepted>, Option<Known>) {
     let Ok(name) = redis::Fleet::parse(fleet.name.as_str()) else { return (None, None) };
     let link = Link::open(store.endpoint.clone(), Script::accepted());
     let looked = tokio::time::timeout(PATIENCE, async {
@@ -54,7 +59,10 @@ async fn look_in(store: &SharedStore, fleet: &Fleet) -> (Option<Accepted>, Optio
         Ok::<_, LinkError>((accepted, ReleaseBook::new(link, &name).look().await?))
     });
     match looked.await {
-        Ok(Ok((file, release))) => (file.as_ref().and_then(accepted::understand), release),
+        Ok(Ok((file, release))) => {
+            let known = release.map(|release| (release.terms.name, release.progress));
+            (file.as_ref().and_then(accepted::understand), known)
+        }
         Ok(Err(error)) => {
             tracing::warn!(%error, "the store does not say which fleet file was accepted last");
             (None, None)

@@ -4,10 +4,9 @@
 use std::sync::Arc;
 
 use cofferdam_fleet::Fleet;
-use cofferdam_limits::redis::ReleaseState;
 use cofferdam_placement::Placement;
 
-use crate::accepted::{Accepted, Offered, Recorded};
+use crate::accepted::{Accepted, Offered, Origin, Recorded};
 use crate::before::Before;
 use crate::cells::Directory;
 use crate::snapshot::{Forced, ReloadError, Snapshot};
@@ -21,6 +20,8 @@ pub(crate) struct Taking {
     pub(crate) accepted: Accepted,
     /// Set where its change was refused, and it forces it.
     pub(crate) forced: Option<Forced>,
+    /// Whether its table runs here already.
+    runs_already: bool,
 }
 
 /// What came before, as far as a release is concerned.
@@ -28,7 +29,7 @@ struct Old<'a> {
     placement: Option<&'a Placement>,
     recorded: Recorded,
     /// Of a release that is not over: what it leads away from, and how far it is.
-    unfinished: Option<(&'a Recorded, u32, u32)>,
+    unfinished: Option<(&'a Origin, u32, u32)>,
 }
 
 /// The first file of a process, behind what was accepted before it, if anything was. `can_release`: whether there is somebody to
@@ -40,10 +41,10 @@ pub(crate) fn first(
     can_release: bool,
 ) -> Result<Taking, ReloadError> {
     let mut snapshot = Snapshot::build(fleet, directory)?;
-    let Before { accepted: before, release } = before;
+    let Before { accepted: before, releases } = before;
     let Some(before) = before else {
         tracing::info!(revision = %snapshot.fleet.revision, "first fleet file: there is none to compare it with");
-        return Ok(Taking { accepted: snapshot.accepted(), snapshot, forced: None });
+        return Ok(Taking::new(snapshot, None, false));
     };
     let seed = snapshot.fleet.placement.seed;
     let old = before.placement.build(seed);
@@ -52,9 +53,9 @@ pub(crate) fn first(
         let from = before.from.filter(|_| snapshot.fleet.placement.movement_budget.is_some());
         snapshot.wave = from.and_then(|from| wave_from(from, &snapshot));
         // What was let loose stays so from the first request on.
-        let is_ours = |release: &ReleaseState| release.terms.digest == before.placement.digest;
-        if let (Some(wave), Some(release)) = (&snapshot.wave, release.filter(is_ours)) {
-            wave.advance(release.n_loose, release.is_stopped);
+        if let Some(wave) = &snapshot.wave {
+            let known = releases.iter().filter(|(name, _)| *name == wave.name);
+            known.for_each(|(_, progress)| wave.advance(*progress));
         }
     } else {
         let unfinished = before.from.as_ref().map(|from| (from, 0, 0));
@@ -62,20 +63,23 @@ pub(crate) fn first(
         snapshot.wave = new_wave(&snapshot, old, forced.is_some(), can_release)?;
     }
     tracing::info!(revision = %snapshot.fleet.revision, before = before.revision, "the fleet file follows the one accepted before");
-    Ok(Taking { accepted: snapshot.accepted(), snapshot, forced })
+    Ok(Taking::new(snapshot, forced, false))
 }
 
-/// The next file of a process.
+/// The next file of a process. `theirs` is what the fleet's routers have accepted before it.
 pub(crate) fn next(
     fleet: Fleet,
     directory: &Directory,
     running: &Snapshot,
+    theirs: Option<Accepted>,
     can_release: bool,
 ) -> Result<Taking, ReloadError> {
     let mut snapshot = Snapshot::build_after(fleet, directory, &running.placement)?;
     let forced = snapshot.may_follow(running)?;
     let wave = running.wave.as_ref().filter(|wave| !wave.is_over());
-    if snapshot.placement.digest() == running.placement.digest() {
+    let (digest, runs) = (snapshot.placement.digest(), running.fleet.revision.0);
+    let runs_already = digest == running.placement.digest();
+    if runs_already {
         // Without a budget everything is loose at once.
         snapshot.wave = wave.filter(|_| snapshot.fleet.placement.movement_budget.is_some()).cloned();
     } else {
@@ -83,31 +87,54 @@ pub(crate) fn next(
         let old = Old { placement: Some(&running.placement), recorded: running.recorded(), unfinished };
         snapshot.wave = new_wave(&snapshot, old, forced.is_some(), can_release)?;
     }
-    Ok(Taking { accepted: snapshot.accepted(), snapshot, forced })
+    let taking = Taking::new(snapshot, forced, runs_already);
+    // Who comes late to a table goes there as the others do.
+    let are_there = |theirs: &Accepted| {
+        theirs.placement.digest == digest.to_string() && (runs_already || theirs.revision > runs)
+    };
+    Ok(match theirs.filter(are_there) {
+        Some(theirs) => taking.join(theirs.from),
+        None => taking,
+    })
 }
 
 impl Taking {
-    /// Takes what the other routers have accepted into account: all release from the same.
-    pub(crate) fn agree(mut self, offered: Offered) -> Result<Self, ReloadError> {
+    fn new(snapshot: Snapshot, forced: Option<Forced>, runs_already: bool) -> Self {
+        Self { accepted: snapshot.accepted(), snapshot, forced, runs_already }
+    }
+
+    /// Takes what the other routers have accepted into account: all release from the same. It may have to build a table.
+    pub(crate) fn agree(self, offered: Offered) -> Result<Self, ReloadError> {
         let revision = self.snapshot.fleet.revision;
         match offered {
-            Offered::New | Offered::Unknown => {}
-            Offered::Known(theirs) => {
-                let digest = |from: &Option<Recorded>| from.as_ref().map(|from| from.digest.clone());
-                if digest(&theirs.from) != digest(&self.accepted.from) {
-                    let wants = self.snapshot.fleet.placement.movement_budget.is_some();
-                    let from = theirs.from.filter(|_| wants);
-                    self.snapshot.wave = from.and_then(|from| wave_from(from, &self.snapshot));
-                    self.accepted.from = self.snapshot.wave.as_ref().map(|wave| wave.from.clone());
-                }
-            }
+            Offered::New | Offered::Unknown => Ok(self),
+            Offered::Known(theirs) => Ok(self.join(theirs.from)),
             Offered::OtherTable(accepted) => {
                 let new = self.snapshot.placement.digest();
-                return Err(ReloadError::AcceptedOtherwise { revision, new, accepted });
+                Err(ReloadError::AcceptedOtherwise { revision, new, accepted })
             }
-            Offered::Newer(accepted) => return Err(ReloadError::NewerAccepted { new: revision, accepted }),
+            Offered::Newer(accepted) => Err(ReloadError::NewerAccepted { new: revision, accepted }),
         }
-        Ok(self)
+    }
+
+    /// Releases from where the others do, and where they have begun it. No slot that is loose here goes back.
+    fn join(mut self, theirs: Option<Origin>) -> Self {
+        let beginning =
+            |from: &Option<Origin>| from.as_ref().map(|from| (from.began, from.table.digest.clone()));
+        if beginning(&theirs) == beginning(&self.accepted.from) {
+            return self;
+        }
+        let theirs = theirs.filter(|_| self.snapshot.fleet.placement.movement_budget.is_some());
+        self.snapshot.wave = match (theirs, self.snapshot.wave.clone()) {
+            (Some(theirs), Some(ours)) if theirs.table.digest == ours.from.table.digest => {
+                Some(ours.begun_by(theirs.began))
+            }
+            (Some(_), _) if self.runs_already => return self,
+            (Some(theirs), _) => wave_from(theirs, &self.snapshot),
+            (None, _) => None,
+        };
+        self.accepted.from = self.snapshot.wave.as_ref().map(|wave| wave.from.clone());
+        self
     }
 }
 
@@ -121,7 +148,7 @@ fn new_wave(
     if let Some((from, n_loose, n_slots)) = old.unfinished {
         // Back to where it came from: what was let loose goes back at once. Else only by force, and at once as well: a slot would
         // otherwise have a third shard to be in.
-        if from.digest == new.placement.digest().to_string() || is_forced {
+        if from.table.digest == new.placement.digest().to_string() || is_forced {
             return Ok(None);
         }
         return Err(ReloadError::Releasing { n_loose, n_slots });
@@ -132,14 +159,15 @@ fn new_wave(
     if !can_release && new.fleet.limits.routers != Some(1) {
         return Err(ReloadError::BudgetNeedsStore);
     }
-    let wave = old.placement.and_then(|placement| Wave::new(old.recorded, placement, &new.placement));
+    let from = Origin { began: new.fleet.revision.0, table: old.recorded };
+    let wave = old.placement.and_then(|placement| Wave::new(from, placement, &new.placement));
     if let Some(wave) = &wave {
         tracing::info!(n_slots = wave.n_slots(), "changed slots are released in waves");
     }
     Ok(wave)
 }
 
-fn wave_from(from: Recorded, new: &Snapshot) -> Option<Arc<Wave>> {
-    let old = from.build(new.fleet.placement.seed)?;
+fn wave_from(from: Origin, new: &Snapshot) -> Option<Arc<Wave>> {
+    let old = from.table.build(new.fleet.placement.seed)?;
     Wave::new(from, &old, &new.placement)
 }

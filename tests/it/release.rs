@@ -1,9 +1,14 @@
 //! A changed file whose slots are let loose in waves: the same slots at every router, stopped and continued by one word, over
 //! restarts of routers and of what the store knows.
 
+mod again;
+mod outages;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use cofferdam_limits::redis::Fleet;
 use cofferdam_router::{Settings, SharedStore};
 use serde_json::{Value, json};
 
@@ -32,12 +37,17 @@ fn file(number: u64, cells: &[Scripted], n: usize, budget: &str) -> String {
     revision(number, &addresses, &format!("placement: {{ movement_budget: {budget} }}\n"))
 }
 
+/// A file of one router's, which needs no store to count.
+fn alone(text: &str) -> String {
+    format!("{text}limits: {{ routers: 1 }}\n")
+}
+
 /// Next to nothing, and everything.
 const SLOWLY: &str = "1/min";
 const AT_ONCE: &str = "1000M/min";
 
 fn shared(server: &RedisServer, state: Option<PathBuf>) -> Settings {
-    let budget = std::time::Duration::from_millis(100);
+    let budget = Duration::from_millis(100);
     let store = Some(SharedStore { endpoint: server.url().parse().unwrap(), budget });
     Settings { store, state, ..settings() }
 }
@@ -96,6 +106,24 @@ async fn loose(router: &TestRouter, n: u64) {
         (standing(router).await["n_loose"].as_u64()? >= n).then_some(())
     })
     .await;
+}
+
+/// Waits until the store has the release.
+async fn told(server: &RedisServer) {
+    let key = Fleet::parse("test").unwrap().release();
+    eventually("the store's release", async || {
+        let exists = redis::cmd("EXISTS").arg(key.as_str()).query(&mut server.connect()).unwrap();
+        if exists { Some(()) } else { None }
+    })
+    .await;
+}
+
+/// Sees no slot move for as long as it takes to look a few times.
+async fn rested(routers: &[&TestRouter], n_loose: &Value, at: &BTreeMap<String, Value>) {
+    tokio::time::sleep(Duration::from_millis(1700)).await;
+    for router in routers {
+        assert_eq!((&standing(router).await["n_loose"], &shards(router).await), (n_loose, at));
+    }
 }
 
 async fn over(router: &TestRouter) {
@@ -172,9 +200,11 @@ async fn the_next_change_waits_for_the_one_before_and_the_way_back_is_always_ope
     // Back to the file before, at once.
     router.reload(&file(4, &cells, 7, SLOWLY)).await.unwrap();
     assert_eq!((standing(&router).await, shards(&router).await), (Value::Null, placed(&old)));
-    // Forth again, and by force to the next one.
-    router.reload(&file(5, &cells, 8, SLOWLY)).await.unwrap();
-    assert!(standing(&router).await["n_slots"].as_u64() > Some(1000));
+    // Forth again, from the beginning on: neither how far it was counts, nor that it was stopped. And by force to the next one.
+    router.reload(&file(5, &cells, 8, "60/min")).await.unwrap();
+    loose(&router, 1).await;
+    let again = standing(&router).await;
+    assert!(again["n_slots"].as_u64() > Some(1000) && again["n_loose"].as_u64() < Some(30), "{again}");
     let next = file(6, &cells, 9, "1/min, max_inclusion: 0.01, force: now");
     router.reload(&next).await.unwrap();
     assert_eq!((standing(&router).await, shards(&router).await), (Value::Null, placed(&next)));
@@ -208,10 +238,14 @@ async fn a_release_outlives_a_router_and_what_the_store_knows() {
         let again = start(&new, shared(&server, state)).await;
         assert_eq!((&standing(&again).await["n_loose"], shards(&again).await), (&n_loose, half.clone()));
     }
-    // A store that has forgotten is told by those who know; nothing goes back.
+    // A store that has forgotten is told by those who know: how far it was, and that it was stopped.
+    second.reload(&file(2, &cells, 9, AT_ONCE)).await.unwrap();
     let flushed: String = redis::cmd("FLUSHALL").query(&mut server.connect()).unwrap();
     assert_eq!(flushed, "OK");
-    second.reload(&file(2, &cells, 9, AT_ONCE)).await.unwrap();
+    let start_late = async || start(&file(2, &cells, 9, AT_ONCE), shared(&server, state())).await;
+    told(&server).await;
+    rested(&[&second, &start_late().await], &n_loose, &half).await;
+    assert_eq!(ordered(&second, "go").await["stopped"], false);
     over(&second).await;
     assert_eq!(shards(&second).await, placed(&new));
     // Once it is over nobody begins it anew.
@@ -231,21 +265,21 @@ async fn without_a_store_only_a_router_that_is_alone_counts_by_itself() {
         error.contains("movement_budget needs a store that all routers share, or limits.routers: 1"),
         "{error}"
     );
-    let alone = |number, n, budget| file(number, &cells, n, budget) + "limits: { routers: 1 }\n";
-    router.reload(&alone(2, 9, "1000/s")).await.unwrap();
+    let of = |number, n, budget| alone(&file(number, &cells, n, budget));
+    router.reload(&of(2, 9, "1000/s")).await.unwrap();
     loose(&router, 100).await;
     let n_loose = ordered(&router, "stop").await["n_loose"].clone();
-    router.reload(&alone(2, 9, AT_ONCE)).await.unwrap();
+    router.reload(&of(2, 9, AT_ONCE)).await.unwrap();
     assert_eq!(standing(&router).await["n_loose"], n_loose);
     ordered(&router, "go").await;
     over(&router).await;
-    assert_eq!(shards(&router).await, placed(&alone(2, 9, SLOWLY)));
+    assert_eq!(shards(&router).await, placed(&of(2, 9, SLOWLY)));
 }
 
 #[tokio::test]
 async fn the_command_shows_stops_and_continues_it() {
     let cells = cells().await;
-    let with = |number, n, budget| file(number, &cells, n, budget) + "limits: { routers: 1 }\n";
+    let with = |number, n, budget| alone(&file(number, &cells, n, budget));
     let router = TestRouter::start(&with(1, 8, SLOWLY));
     let admin = format!("http://{}", router.admin);
     let release = async |order: &'static str| {

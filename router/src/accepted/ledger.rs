@@ -96,6 +96,12 @@ impl Ledger {
         Self { folder, book, untold: Mutex::default() }
     }
 
+    /// What the store has, where it says so in time.
+    pub(crate) async fn look(&self) -> Option<Accepted> {
+        let looked = tokio::time::timeout(PATIENCE, self.book.as_ref()?.look()).await;
+        understand(&looked.ok()?.ok()??)
+    }
+
     /// Asks the store whether a file may be accepted, before it is. There it counts as accepted from then on.
     pub(crate) async fn offer(&self, accepted: &Accepted) -> Offered {
         let Some(book) = &self.book else { return Offered::Unknown };

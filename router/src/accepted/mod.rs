@@ -5,4 +5,4 @@ mod ledger;
 mod record;
 
 pub(crate) use ledger::{Ledger, Offered, Telling, read, understand};
-pub(crate) use record::{Accepted, Recorded};
+pub(crate) use record::{Accepted, Origin, Recorded};

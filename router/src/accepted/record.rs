@@ -21,7 +21,15 @@ pub(crate) struct Accepted {
     pub(crate) force: Option<Box<str>>,
     /// What its changed slots are being released from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) from: Option<Recorded>,
+    pub(crate) from: Option<Origin>,
+}
+
+/// Where a release of changed slots began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Origin {
+    /// The revision of the file that began it: the way from one table to another may be gone more than once.
+    pub(crate) began: u64,
+    pub(crate) table: Recorded,
 }
 
 /// A placement, without its seed.

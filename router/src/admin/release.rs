@@ -27,7 +27,7 @@ async fn order(admin: Admin, order: Order) -> Result<Json<Value>, (StatusCode, S
         Err(error) => {
             let status = match error {
                 ReleaseError::None | ReleaseError::Other(_) => StatusCode::CONFLICT,
-                ReleaseError::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+                ReleaseError::NotDone(_) | ReleaseError::Unknown(_) => StatusCode::SERVICE_UNAVAILABLE,
             };
             Err((status, format!("{error}\n")))
         }

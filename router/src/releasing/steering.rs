@@ -5,13 +5,15 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use cofferdam_limits::redis::link::LinkError;
-use cofferdam_limits::redis::{ReleaseBook, ReleaseState, ReleaseTerms};
+use cofferdam_limits::redis::{ReleaseBook, ReleaseProgress, ReleaseTerms};
 use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::alone::Alone;
+use super::kept::Kept;
 use crate::accepted::{Accepted, Ledger, Telling};
 use crate::snapshot::Snapshot;
+use crate::state_dir::StateDir;
 use crate::waves::Wave;
 
 /// How often it is looked how far a release is.
@@ -23,6 +25,7 @@ pub(crate) struct Releasing {
     snapshots: Arc<ArcSwap<Snapshot>>,
     ledger: Arc<Ledger>,
     clock: Clock,
+    kept: Kept,
 }
 
 /// What counts.
@@ -55,8 +58,10 @@ pub(crate) enum ReleaseError {
     None,
     #[error("the store has another release, of revision {0}: ask a router that runs it")]
     Other(u64),
+    #[error("{0}: nothing was changed")]
+    NotDone(LinkError),
     #[error("{0}: it may have been done or not: look again")]
-    Store(#[from] LinkError),
+    Unknown(LinkError),
 }
 
 /// What is asked of a release.
@@ -66,15 +71,23 @@ pub(crate) enum Order {
     Go,
 }
 
+impl From<LinkError> for ReleaseError {
+    fn from(error: LinkError) -> Self {
+        if error.changed_nothing() { Self::NotDone(error) } else { Self::Unknown(error) }
+    }
+}
+
 impl Releasing {
-    /// By the store's clock where there is a `book`, and else by this router's own.
+    /// By the store's clock where there is a `book`, and else by this router's own. How far it is is kept in `folder`, if there is
+    /// one.
     pub(crate) fn new(
         snapshots: Arc<ArcSwap<Snapshot>>,
         ledger: Arc<Ledger>,
         book: Option<ReleaseBook>,
+        folder: Option<StateDir>,
     ) -> Self {
         let clock = book.map_or_else(|| Clock::Own(Mutex::default()), Clock::Store);
-        Self { snapshots, ledger, clock }
+        Self { snapshots, ledger, clock, kept: Kept::new(folder) }
     }
 
     /// Moves the release of whatever snapshot is current on, for ever.
@@ -106,7 +119,7 @@ impl Releasing {
         Some(Standing {
             revision: snapshot.fleet.revision.0,
             digest: snapshot.placement.digest().to_string(),
-            from: wave.from.digest.clone(),
+            from: wave.from.table.digest.clone(),
             n_slots,
             n_loose,
             per_minute,
@@ -120,56 +133,43 @@ impl Releasing {
         let snapshot = self.snapshots.load_full();
         let wave = snapshot.wave.as_ref().filter(|wave| !wave.is_over()).ok_or(ReleaseError::None)?;
         // So that there is one to stop.
-        self.look(&snapshot, wave).await?;
-        match &self.clock {
+        self.look(&snapshot, wave).await.map_err(ReleaseError::NotDone)?;
+        let progress = match &self.clock {
             Clock::Store(book) => {
-                let digest = snapshot.placement.digest().to_string();
                 let state = match order {
-                    Order::Stop => book.stop(&digest).await?,
-                    Order::Go => book.go(&digest).await?,
+                    Order::Stop => book.stop(&wave.name).await?,
+                    Order::Go => book.go(&wave.name).await?,
                 };
                 match state {
-                    Some(state) if state.terms.digest == digest => note(wave, &state),
-                    Some(state) => return Err(ReleaseError::Other(state.terms.revision)),
+                    Some(state) if state.terms.name.is_or_follows(&wave.name) => state.progress,
+                    Some(state) => return Err(ReleaseError::Other(state.terms.name.began)),
                     None => return Err(ReleaseError::None),
                 }
             }
-            Clock::Own(alone) => {
-                let (mut alone, now) = (alone.lock(), Instant::now());
-                let alone = alone.as_mut().ok_or(ReleaseError::None)?;
-                match order {
-                    Order::Stop => alone.stop(per_minute(&snapshot), now),
-                    Order::Go => alone.go(now),
-                }
-                wave.advance(alone.n_loose(per_minute(&snapshot), now), alone.is_stopped());
-            }
-        }
+            Clock::Own(alone) => count(alone, wave, per_minute(&snapshot), Some(order)),
+        };
+        self.kept.note(wave, progress).await;
         tracing::info!(?order, n_loose = wave.n_loose(), "a release was given an order");
         Ok(())
     }
 
     async fn look(&self, snapshot: &Snapshot, wave: &Wave) -> Result<(), LinkError> {
-        let (digest, per_minute) = (snapshot.placement.digest().to_string(), per_minute(snapshot));
-        match &self.clock {
+        let per_minute = per_minute(snapshot);
+        let progress = match &self.clock {
             Clock::Store(book) => {
-                let (revision, total) = (snapshot.fleet.revision.0, wave.n_slots());
-                let terms = ReleaseTerms { digest, revision, total, per_minute };
+                let terms = ReleaseTerms { name: wave.name.clone(), total: wave.n_slots(), per_minute };
                 // Each time, so that a store which has forgotten is told again.
-                match book.begin(&terms, wave.n_loose()).await? {
-                    Some(state) if state.terms.digest == terms.digest => note(wave, &state),
-                    other => tracing::debug!(?other, "the store has another release: no slot moves here"),
+                match book.begin(&terms, wave.progress()).await? {
+                    Some(state) if state.terms.name.is_or_follows(&wave.name) => state.progress,
+                    other => {
+                        tracing::debug!(?other, "the store has another release: no slot moves here");
+                        return Ok(());
+                    }
                 }
             }
-            Clock::Own(alone) => {
-                let (mut alone, now) = (alone.lock(), Instant::now());
-                if alone.as_ref().is_none_or(|alone| alone.digest != digest) {
-                    *alone = Some(Alone::begin(digest, now));
-                }
-                if let Some(alone) = &*alone {
-                    wave.advance(alone.n_loose(per_minute, now), alone.is_stopped());
-                }
-            }
-        }
+            Clock::Own(alone) => count(alone, wave, per_minute, None),
+        };
+        self.kept.note(wave, progress).await;
         Ok(())
     }
 
@@ -180,8 +180,26 @@ impl Releasing {
     }
 }
 
-fn note(wave: &Wave, state: &ReleaseState) {
-    wave.advance(state.n_loose, state.is_stopped);
+/// How far a wave is by this router's own clock, once it was given the order.
+fn count(
+    alone: &Mutex<Option<Alone>>,
+    wave: &Wave,
+    per_minute: u32,
+    order: Option<Order>,
+) -> ReleaseProgress {
+    let (mut alone, now) = (alone.lock(), Instant::now());
+    if alone.as_ref().is_some_and(|alone| alone.name != wave.name) {
+        *alone = None;
+    }
+    let begin = || Alone::begin(wave.name.clone(), wave.progress(), per_minute, now);
+    let alone = alone.get_or_insert_with(begin);
+    alone.take_rate(per_minute, now);
+    match order {
+        Some(Order::Stop) => alone.stop(now),
+        Some(Order::Go) => alone.go(now),
+        None => {}
+    }
+    alone.progress(now)
 }
 
 /// The budget of the file that runs, which has one where slots wait.

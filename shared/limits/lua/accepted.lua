@@ -1,5 +1,5 @@
--- Which fleet file was accepted last: its revision, its digest, and a text that its readers understand. clock.lua comes before this
--- file, in one text.
+-- Which fleet file was accepted last: its revision, its digest, and a text that its readers understand. clock.lua and
+-- revision.lua come before this file, in one text.
 -- KEYS[1] a hash: revision, digest, text.
 -- ARGV[1] the server's run id, which is not needed here. ARGV[2] a revision, without leading zeros; ARGV[3] its digest; ARGV[4] its
 -- text ('' to look alone); ARGV[5] '1' where the text is to take the place of another one of the same revision and digest.
@@ -11,14 +11,6 @@ local stored = redis.call('HGETALL', KEYS[1])
 local state = {}
 for at = 1, #stored, 2 do
   state[stored[at]] = stored[at + 1]
-end
-
--- A revision has 64 bits and a number of Lua 53: they are compared as text.
-local function is_above(one, other)
-  if #one ~= #other then
-    return #one > #other
-  end
-  return one > other
 end
 
 local is_same = revision == state.revision and digest == state.digest

@@ -53,7 +53,7 @@ pub use figures::{Loan, SharingMetrics};
 pub use keys::{BUCKETS, Fleet, FleetError, Key};
 pub use op::{Op, Permits, Report, Session, SessionError, Shape, Tokens, Window};
 pub use overrides::{All, Kept, Look, MAX_OVERRIDES, OverrideBook, Swap, Swapped, Version};
-pub use release::{ReleaseBook, ReleaseState, ReleaseTerms};
+pub use release::{ReleaseBook, ReleaseName, ReleaseProgress, ReleaseState, ReleaseTerms};
 pub use reply::{PermitsReply, Replies, Reply, ReplyError, Room, ShapeReply, TokensReply, WindowReply};
 pub use script::Script;
 pub use store::{RedisStore, Sharing};

@@ -25,6 +25,7 @@ const BODY: &str = concat!(
 );
 
 const OVERRIDE: &str = include_str!("../../lua/override.lua");
+const REVISION: &str = include_str!("../../lua/revision.lua");
 const ACCEPTED: &str = include_str!("../../lua/accepted.lua");
 const RELEASE: &str = include_str!("../../lua/release.lua");
 
@@ -46,7 +47,7 @@ impl Script {
 
     /// What keeps the fleet file that was accepted last.
     pub fn accepted() -> Self {
-        Self::of(format!("{CLOCK}{ACCEPTED}"))
+        Self::of(format!("{CLOCK}{REVISION}{ACCEPTED}"))
     }
 
     /// What counts how far a release is.
@@ -56,7 +57,7 @@ impl Script {
 
     /// The same with another `clock.lua` in front.
     pub fn release_with_clock(clock: &str) -> Self {
-        Self::of(format!("{clock}{RELEASE}"))
+        Self::of(format!("{clock}{REVISION}{RELEASE}"))
     }
 
     fn of(text: String) -> Self {

@@ -8,7 +8,7 @@ use cofferdam_limits::redis::link::{ACL_RULE, Link, LinkError, Policy};
 use cofferdam_limits::Clock;
 use cofferdam_limits::redis::{
     AcceptedBook, AcceptedFile, Call, CallBuilder, Fleet, Op, OverrideBook, Permits, RedisStore, ReleaseBook,
-    ReleaseTerms, Report, Session, Sharing, Swap, Swapped,
+    ReleaseName, ReleaseProgress, ReleaseTerms, Report, Session, Sharing, Swap, Swapped,
 };
 use cofferdam_model::{Alphabet, TenantId};
 
@@ -109,9 +109,10 @@ async fn a_user_with_the_documented_rule_may_do_all_that_is_needed() {
         let accepted = AcceptedFile { revision: 1, digest: "aa".to_owned(), text: "text".to_owned() };
         let book = AcceptedBook::new(link.clone(), &Fleet::parse("f").unwrap());
         assert!(book.offer(&accepted).await.unwrap().is_some());
-        let terms = ReleaseTerms { digest: "aa".to_owned(), revision: 1, total: 1, per_minute: 1 };
+        let name = ReleaseName { digest: "aa".to_owned(), began: 1 };
+        let terms = ReleaseTerms { name, total: 1, per_minute: 1 };
         let book = ReleaseBook::new(link.clone(), &Fleet::parse("f").unwrap());
-        assert!(book.begin(&terms, 0).await.unwrap().is_some());
+        assert!(book.begin(&terms, ReleaseProgress::default()).await.unwrap().is_some());
         let book = OverrideBook::new(link, &Fleet::parse("f").unwrap(), "limits");
         let one = Some("{\"until_ms\":9999999999999}");
         for (expected, value) in [(None, one), (one, None)] {

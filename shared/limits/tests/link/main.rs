@@ -19,6 +19,7 @@ mod network;
 mod once;
 mod overrides;
 mod placement;
+mod release;
 mod sentinel;
 mod single;
 mod spend;

@@ -124,7 +124,7 @@ impl Router {
             Census::register(&mut registry, "cofferdam_router", settings.max_connections_per_address);
         registry.register_collector(Box::new(directory.clone()));
         registry.register_collector(Box::new(RestraintCollector(directory.clone())));
-        registry.register_collector(Box::new(RunningTable(Arc::clone(&snapshots))));
+        registry.register_collector(Box::new(RunningTable(Arc::clone(&snapshots), Arc::clone(&ledger))));
         registry.register_collector(Box::new(LimitsMetrics::new(limits.clone())));
         registry.register_collector(Box::new(OverridesCollector::new(Arc::clone(&overrides.limits))));
         registry.register_collector(Box::new(OverridesCollector::new(Arc::clone(&overrides.placement))));

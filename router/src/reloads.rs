@@ -21,6 +21,8 @@ pub(crate) enum Outcome {
     Forced,
     /// Its change was refused.
     Gate,
+    /// Its revision was accepted with another table: two files claim to be one.
+    OtherTable,
     /// It may not follow for another reason, or makes no snapshot.
     Refused,
     /// It could not be read, or is not a fleet file.
@@ -32,13 +34,15 @@ pub(crate) enum Outcome {
 pub(crate) struct Reloads(Family<Labels, Counter>);
 
 impl Outcome {
-    const ALL: [Self; 5] = [Self::Taken, Self::Forced, Self::Gate, Self::Refused, Self::Unreadable];
+    const ALL: [Self; 6] =
+        [Self::Taken, Self::Forced, Self::Gate, Self::OtherTable, Self::Refused, Self::Unreadable];
 
     fn as_str(self) -> &'static str {
         match self {
             Self::Taken => "taken",
             Self::Forced => "forced",
             Self::Gate => "gate",
+            Self::OtherTable => "other_table",
             Self::Refused => "refused",
             Self::Unreadable => "unreadable",
         }
@@ -49,6 +53,7 @@ impl From<&ReloadError> for Outcome {
     fn from(error: &ReloadError) -> Self {
         match error {
             ReloadError::Gate(_) => Self::Gate,
+            ReloadError::SameRevision { .. } | ReloadError::AcceptedOtherwise { .. } => Self::OtherTable,
             _ => Self::Refused,
         }
     }

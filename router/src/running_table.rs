@@ -8,28 +8,34 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use crate::accepted::Ledger;
 use crate::snapshot::Snapshot;
 
-/// Shows the revision and the digest of the snapshot that runs.
+/// Shows the revision and the digest of the snapshot that runs, and whether the store knows the revision by another digest.
 #[derive(Debug)]
-pub(crate) struct RunningTable(pub(crate) Arc<ArcSwap<Snapshot>>);
+pub(crate) struct RunningTable(pub(crate) Arc<ArcSwap<Snapshot>>, pub(crate) Arc<Ledger>);
 
 impl Collector for RunningTable {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let snapshot = self.0.load();
-        let revision = ConstGauge::new(snapshot.fleet.revision.0 as f64);
-        let help = "The revision of the fleet file that runs";
-        let metric_type = revision.metric_type();
-        revision.encode(encoder.encode_descriptor(
-            "cofferdam_router_revision",
-            help,
-            None,
-            metric_type,
-        )?)?;
+        let revision = snapshot.fleet.revision;
+        let disputed = if self.1.is_disputed() { 1.0 } else { 0.0 };
+        for (name, help, value) in [
+            ("cofferdam_router_revision", "The revision of the fleet file that runs", revision.0 as f64),
+            (
+                "cofferdam_router_revision_disputed",
+                "Whether another router had told the store of this revision with another table",
+                disputed,
+            ),
+        ] {
+            let gauge = ConstGauge::new(value);
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+        }
         let (one, digest) = (ConstGauge::new(1.0_f64), snapshot.placement.digest().to_string());
-        let help = "1, for the digest of the placement table that runs";
+        let help = "1, for the revision that runs and the digest of its placement table";
         let mut family =
             encoder.encode_descriptor("cofferdam_router_table", help, None, one.metric_type())?;
-        one.encode(family.encode_family(&[("digest", digest.as_str())])?)
+        let labels = [("revision", revision.0.to_string()), ("digest", digest)];
+        one.encode(family.encode_family(&labels)?)
     }
 }

@@ -121,6 +121,8 @@ async fn routers_with_one_store_accept_one_table_for_a_revision_and_none_that_is
         "{error}"
     );
     assert_eq!(other.admin("/fleet").await["revision"], 4);
+    let other_table = other.metrics().await;
+    assert_eq!(other_table.sum("cofferdam_router_reloads_total", &["outcome=\"other_table\""]), 1.0);
     other.reload(&revision(5, &nowhere(9), "")).await.unwrap();
     one.reload(&revision(7, &nowhere(9), "")).await.unwrap();
     let error = other.reload(&revision(6, &nowhere(9), "")).await.unwrap_err();
@@ -145,6 +147,36 @@ async fn without_its_store_a_router_goes_by_its_disk_and_tells_the_store_later()
         TestRouter::that_looks(&revision(4, &nowhere(8), ""), shared(&server)).await.is_err().then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn two_tables_of_one_revision_that_were_taken_without_the_store_are_found_once_it_is_back() {
+    let mut server = RedisServer::start();
+    let start =
+        async || TestRouter::that_looks(&revision(4, &nowhere(8), ""), shared(&server)).await.unwrap();
+    let routers = [start().await, start().await];
+    server.kill();
+    let disputed = async || {
+        let mut disputed = 0.0;
+        for router in &routers {
+            disputed += router.metrics().await.sum("cofferdam_router_revision_disputed", &[]);
+        }
+        disputed
+    };
+    for (router, n) in routers.iter().zip([9, 7]) {
+        router.reload(&revision(5, &nowhere(n), "")).await.unwrap();
+        let (digest, metrics) = (router.admin("/fleet").await["digest"].clone(), router.metrics().await);
+        let digest = format!("digest={digest}");
+        assert_eq!(metrics.sum("cofferdam_router_table", &["revision=\"5\"", &digest]), 1.0, "{digest}");
+    }
+    assert_eq!(disputed().await, 0.0);
+    server.start_again();
+    // Who comes second to tell knows.
+    eventually("the alarm", async || (disputed().await == 1.0).then_some(())).await;
+    for router in &routers {
+        router.reload(&revision(6, &nowhere(8), "")).await.unwrap();
+    }
+    assert_eq!(disputed().await, 0.0);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 //! stays. What cannot be written is told, and written later; nothing waits for it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cofferdam_limits::redis::link::LinkError;
@@ -26,6 +27,7 @@ pub(crate) struct Ledger {
     book: Option<AcceptedBook>,
     /// What the store has not been told, and how it is.
     untold: Mutex<Option<(Accepted, Telling)>>,
+    is_disputed: AtomicBool,
 }
 
 /// How the store is told.
@@ -93,7 +95,7 @@ fn file(accepted: &Accepted) -> AcceptedFile {
 impl Ledger {
     /// A ledger in these places.
     pub(crate) fn new(folder: Option<StateDir>, book: Option<AcceptedBook>) -> Self {
-        Self { folder, book, untold: Mutex::default() }
+        Self { folder, book, untold: Mutex::default(), is_disputed: AtomicBool::default() }
     }
 
     /// What the store has, where it says so in time.
@@ -133,9 +135,16 @@ impl Ledger {
         }
     }
 
+    /// Whether the store, when it was told late, had the revision with another table.
+    pub(crate) fn is_disputed(&self) -> bool {
+        self.is_disputed.load(Ordering::Relaxed)
+    }
+
     fn will_tell(&self, accepted: Accepted, telling: Telling) {
         let is_untold = telling != Telling::Done && self.book.is_some();
-        *self.untold.lock() = is_untold.then_some((accepted, telling));
+        let mut untold = self.untold.lock();
+        *untold = is_untold.then_some((accepted, telling));
+        self.is_disputed.store(false, Ordering::Relaxed);
     }
 
     /// Tells the store what it has not been told, for ever.
@@ -145,10 +154,11 @@ impl Ledger {
             tokio::time::sleep(TELL_EVERY).await;
             let Some(told) = self.untold.lock().clone() else { continue };
             match tell(book, &told.0, told.1).await {
-                Ok(()) => {
+                Ok(is_disputed) => {
                     let mut untold = self.untold.lock();
                     if untold.as_ref() == Some(&told) {
                         *untold = None;
+                        self.is_disputed.store(is_disputed, Ordering::Relaxed);
                     }
                 }
                 Err(error) => tracing::debug!(%error, "could not tell the store what was accepted"),
@@ -157,13 +167,15 @@ impl Ledger {
     }
 }
 
-async fn tell(book: &AcceptedBook, accepted: &Accepted, telling: Telling) -> Result<(), LinkError> {
+/// Tells the store, and says whether it has the revision with another table.
+async fn tell(book: &AcceptedBook, accepted: &Accepted, telling: Telling) -> Result<bool, LinkError> {
     let offered = file(accepted);
     let stored = match telling {
         Telling::Amend => book.amend(&offered).await?,
         Telling::Offer | Telling::Done => book.offer(&offered).await?,
     };
-    match compare(&offered, stored) {
+    let answer = compare(&offered, stored);
+    match &answer {
         Offered::OtherTable(digest) => {
             let (revision, ours) = (offered.revision, &offered.digest);
             tracing::error!(
@@ -178,7 +190,7 @@ async fn tell(book: &AcceptedBook, accepted: &Accepted, telling: Telling) -> Res
         }
         Offered::New | Offered::Known(_) | Offered::Unknown => {}
     }
-    Ok(())
+    Ok(matches!(answer, Offered::OtherTable(_)))
 }
 
 fn compare(offered: &AcceptedFile, stored: Option<AcceptedFile>) -> Offered {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::support::eventually;
 use crate::support::files::{alone, cell_id};
 use crate::support::metrics::scrape;
-use crate::support::processes::{Process, free_port, ready, run};
+use crate::support::processes::{Process, free_port, on_free_ports, ready, run};
 use crate::support::raw::{Client, ask, get};
 use crate::support::scripted::{Play, Scripted, Seen, ok};
 
@@ -32,6 +32,10 @@ struct Drilled {
 
 impl Drilled {
     async fn start(flags: &[&str]) -> Self {
+        on_free_ports(async || Self::try_start(flags).await).await
+    }
+
+    async fn try_start(flags: &[&str]) -> Option<Self> {
         let answers = |seen: &Seen| match seen.head.second_word().ends_with("/hold") {
             true => Play::Hold(ok("served")),
             false => Play::Answer(ok("served")),
@@ -41,8 +45,8 @@ impl Drilled {
         let file = folder.path().join("fleet.yaml");
         std::fs::write(&file, alone(data, CELL)).unwrap();
         let mut agent = Self::agent(&file, [data, probes, admin], backend.address, flags);
-        ready(&mut agent, probes).await.unwrap();
-        Self { data, probes, admin: format!("http://{admin}"), agent, backend, _folder: folder }
+        ready(&mut agent, probes).await?;
+        Some(Self { data, probes, admin: format!("http://{admin}"), agent, backend, _folder: folder })
     }
 
     fn agent(file: &Path, at: [SocketAddr; 3], backend: SocketAddr, flags: &[&str]) -> Process {

@@ -13,7 +13,7 @@ use crate::support::files::{PINS, alone, fleet, revision};
 use crate::support::load::Load;
 use crate::support::message::read_head;
 use crate::support::metrics::scrape;
-use crate::support::processes::{Process, RealFleet, free_port, probe, ready};
+use crate::support::processes::{Process, RealFleet, free_port, on_free_ports, probe, ready};
 use crate::support::raw::{self, get};
 use crate::support::routers::TestRouter;
 use crate::support::scripted::{Scripted, ok};
@@ -165,26 +165,30 @@ async fn stands_still() -> Scripted {
 async fn a_long_answer_that_an_agent_cuts_after_it_was_followed_is_no_loss() {
     let (backend, folder) = (stands_still().await, tempfile::tempdir().unwrap());
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let (data, probes) = (free_port(), free_port());
-    let url = format!("url: \"http://{data}\"");
-    let text = alone(data, "").replace(&url, &format!("{url}, probe: \"http://{probes}\""));
-    std::fs::write(at("fleet.yaml"), &text).unwrap();
     let (file, path, backend) = (at("fleet.yaml"), at("agent.sock"), format!("http://{}", backend.address));
-    let addresses = [data, probes].map(|address| address.to_string());
-    let start = |name| {
+    let start = |name, [data, probes]: [SocketAddr; 2]| {
+        let [data, probes] = [data, probes].map(|address| address.to_string());
         let cell =
             ["agent", "--fleet", &file, "--cell", "cell-a", "--backend", &backend, "--handover", &path];
-        let listen = ["--listen", &addresses[0], "--probe-listen", &addresses[1], "--drain-deadline", "4s"];
+        let listen = ["--listen", &data, "--probe-listen", &probes, "--drain-deadline", "4s"];
         Process::start(folder.path(), name, &[&cell[..], &listen].concat())
     };
-    let mut old = start("old");
-    ready(&mut old, probes).await.unwrap();
+    let ([data, probes], text, mut old) = on_free_ports(async || {
+        let [data, probes] = [free_port(), free_port()];
+        let url = format!("url: \"http://{data}\"");
+        let text = alone(data, "").replace(&url, &format!("{url}, probe: \"http://{probes}\""));
+        std::fs::write(&file, &text).unwrap();
+        let mut old = start("old", [data, probes]);
+        ready(&mut old, probes).await?;
+        Some(([data, probes], text, old))
+    })
+    .await;
     let router = TestRouter::start(&text);
     let mut client = raw::Client::connect(router.data).await;
     client.send(get("/long", "acme")).await;
     let in_use = async || scrape(probes).await.sum("cofferdam_agent_places_in_use", &[]);
     eventually("the answer to be on its way", async || (in_use().await == 1.0).then_some(())).await;
-    let _new = start("new");
+    let _new = start("new", [data, probes]);
     // The one that drains has nothing more to say to anybody, and the other says it.
     let hop = get("/", "acme").replace("x-tenant-id", "cofferdam-tenant");
     let said = async || raw::ask(data, &hop).await.field("cofferdam-leaving-ms").map(|_| ());

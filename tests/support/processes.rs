@@ -47,6 +47,16 @@ pub(crate) fn free_port() -> SocketAddr {
     TcpListener::bind(ANY).unwrap().local_addr().unwrap()
 }
 
+/// What `start` makes of free ports. One can be taken between its choice and its use; then everything is chosen anew.
+pub(crate) async fn on_free_ports<T>(mut start: impl AsyncFnMut() -> Option<T>) -> T {
+    for _ in 0..5 {
+        if let Some(started) = start().await {
+            return started;
+        }
+    }
+    panic!("not started in five attempts");
+}
+
 impl Process {
     /// Starts the command; its log goes to a file of `folder`.
     pub(crate) fn start(folder: &Path, name: &str, arguments: &[impl AsRef<OsStr>]) -> Self {
@@ -165,13 +175,7 @@ impl RealFleet {
         flags: &[&str],
         file: impl Fn(&[SocketAddr]) -> String,
     ) -> Self {
-        // A port can be taken between its choice and its use; then everything is chosen anew.
-        for _ in 0..5 {
-            if let Some(fleet) = Self::try_start(cells, flags, &file).await {
-                return fleet;
-            }
-        }
-        panic!("no fleet in five attempts");
+        on_free_ports(async || Self::try_start(cells, flags, &file).await).await
     }
 
     async fn try_start(
@@ -237,19 +241,17 @@ pub(crate) struct RealRouter {
 impl RealRouter {
     /// Starts a router with this fleet file, these flags and variables; its log goes to the file's folder.
     pub(crate) async fn start(name: &str, file: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Self {
-        // A port can be taken between its choice and its use; then others are chosen.
-        for _ in 0..5 {
+        on_free_ports(async || {
             let [data, admin, probes] = [free_port(), free_port(), free_port()];
             let at = [data, admin, probes].map(|address| address.to_string());
             let fixed = ["router", "--fleet", file.to_str().unwrap(), "--workers", "2", "--listen", &at[0]];
             let arguments = [&fixed[..], &["--admin", &at[1], "--probe-listen", &at[2]], flags].concat();
             let folder = file.parent().unwrap();
             let mut process = Process::start_with(folder, name, &arguments, variables);
-            if ready(&mut process, probes).await.is_some() {
-                return Self { process, data, admin, probes };
-            }
-        }
-        panic!("no router in five attempts");
+            ready(&mut process, probes).await?;
+            Some(Self { process, data, admin, probes })
+        })
+        .await
     }
 }
 

@@ -71,7 +71,7 @@ fn advise(f: &mut fmt::Formatter<'_>, class: &ClassUse, advised: &ClassAdvice) -
     writeln!(f, "  ceiling: the floor, and what nobody's floor needs")?;
     match *queue == floor / 2 {
         true => writeln!(f, "  queue: half of the places"),
-        false => writeln!(f, "  queue: what gets a place within {}", brief(*max_wait)),
+        false => writeln!(f, "  queue: what gets a place within {}", exact(*max_wait)),
     }
 }
 
@@ -111,7 +111,7 @@ impl Report<'_> {
                 class.priority
             )?;
             if *queue > 0 {
-                write!(f, ", max_wait: {}", brief(*max_wait))?;
+                write!(f, ", max_wait: {}", exact(*max_wait))?;
             }
             if let Some(tolerance) = adaptive.get(name.as_str()) {
                 write!(f, ", adaptive: {{ tolerance: {tolerance} }}")?;
@@ -125,6 +125,16 @@ impl Report<'_> {
 /// A time that was measured; nothing where none was.
 fn measured(time: Duration) -> String {
     if time.is_zero() { "-".to_owned() } else { brief(time) }
+}
+
+/// A setting as a fleet file has it: a whole number of the largest unit that says it exactly.
+fn exact(time: Duration) -> String {
+    let us = time.as_micros();
+    match (us % 1_000_000, us % 1_000) {
+        (0, _) => format!("{}s", us / 1_000_000),
+        (_, 0) => format!("{}ms", us / 1_000),
+        _ => format!("{us}us"),
+    }
 }
 
 /// A time in one unit, with two or three digits.

@@ -1,6 +1,9 @@
 //! `cofferdam advise`: exact for what was saved, and able to read a live agent.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cofferdam_fleet::Fleet;
 
 use crate::support::agents::TestFleet;
 use crate::support::processes::run;
@@ -23,6 +26,46 @@ fn saved_metrics_give_exactly_the_advice_written_beside_them() {
         let expected = std::fs::read_to_string(saved(&format!("{name}.advice"))).unwrap();
         let said = advice(saved(&format!("{name}.metrics")).to_str().unwrap());
         assert_eq!(said, expected, "{name}");
+    }
+}
+
+/// The fleet that a fragment makes of two cells.
+fn fleet_of(advice: &str) -> Fleet {
+    let (_, fragment) = advice.split_once("For the fleet file:\n").unwrap();
+    let cells = "[{ id: a, url: 'http://a:1' }, { id: b, url: 'http://b:1' }]";
+    match Fleet::parse(&format!("fleet: f\ncells: {cells}\n{fragment}"), Path::new(".")) {
+        Ok(loaded) => loaded.fleet,
+        Err(error) => panic!("{fragment}\n{error}"),
+    }
+}
+
+#[test]
+fn every_fragment_can_be_pasted_and_leaves_the_waits_as_they_are() {
+    for (name, class, wait_ms) in
+        [("shop", "search", 50), ("single", "default", 100), ("overfull", "checkout", 100)]
+    {
+        let fleet = fleet_of(&std::fs::read_to_string(saved(&format!("{name}.advice"))).unwrap());
+        let at = fleet.cell.class_index(class).unwrap().get();
+        assert_eq!(fleet.cell.classes[at].max_wait, Duration::from_millis(wait_ms), "{name}");
+    }
+    let (single, folder) =
+        (std::fs::read_to_string(saved("single.metrics")).unwrap(), tempfile::tempdir().unwrap());
+    let set = r#"cofferdam_agent_max_wait_seconds{class="default"} 0.1"#;
+    assert!(single.contains(set));
+    for (seconds, us) in [
+        ("0.0505", 50_500),
+        ("0.999", 999_000),
+        ("1.0", 1_000_000),
+        ("1.25", 1_250_000),
+        ("1.5", 1_500_000),
+        ("2.000001", 2_000_001),
+        ("59.99", 59_990_000),
+    ] {
+        let odd = single.replace(set, &set.replace("0.1", seconds));
+        let saved = folder.path().join("odd.metrics");
+        std::fs::write(&saved, odd).unwrap();
+        let fleet = fleet_of(&advice(saved.to_str().unwrap()));
+        assert_eq!(fleet.cell.classes[0].max_wait, Duration::from_micros(us), "{seconds}");
     }
 }
 
@@ -50,6 +93,7 @@ async fn a_class_whose_ceiling_follows_the_latency_goes_on_doing_so() {
     let agent = format!("http://{}", fleet.cells[0].probes);
     let said = tokio::task::spawn_blocking(move || advice(&agent)).await.unwrap();
     assert!(said.contains("default: floor 0 -> 1, ceiling 24 -> 29"), "{said}");
+    assert_eq!(fleet_of(&said).cell.classes[0].adaptive.unwrap().tolerance_thousandths, 2250);
     let (_, pasted) = said.split_once("For the fleet file:").unwrap();
     assert!(pasted.contains("ceiling: 29, queue: 0, adaptive: { tolerance: 2.25 } }"), "{pasted}");
     assert_eq!(pasted.matches("adaptive").count(), 1, "{pasted}");

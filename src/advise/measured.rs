@@ -1,6 +1,6 @@
 //! What an agent's `/metrics` say of its compartments.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -15,6 +15,8 @@ pub(super) struct Counted {
     places: f64,
     /// By name.
     classes: BTreeMap<String, ClassCounted>,
+    /// The dependencies that have caps.
+    dependencies: BTreeSet<String>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -41,7 +43,8 @@ impl Counted {
     /// Reads the text of one scrape.
     pub(super) fn read(text: &str) -> anyhow::Result<Self> {
         let scrape = Scrape::parse(text.lines().map(|line| Ok(line.to_owned())))?;
-        let mut counted = Self { uptime_s: 0.0, places: 0.0, classes: BTreeMap::new() };
+        let mut counted =
+            Self { uptime_s: 0.0, places: 0.0, classes: BTreeMap::new(), dependencies: BTreeSet::new() };
         for sample in &scrape.samples {
             counted.take(sample);
         }
@@ -55,6 +58,9 @@ impl Counted {
             match name {
                 "uptime_seconds" => self.uptime_s = number(&sample.value),
                 "cell_places_limit" => self.places = number(&sample.value),
+                "cap_limit" if sample.labels.get("kind") == Some("dependency") => {
+                    self.dependencies.extend(sample.labels.get("name").map(str::to_owned));
+                }
                 _ => {}
             }
             return;
@@ -121,6 +127,7 @@ impl Counted {
             max_in_flight: self.places as u32,
             observed: seconds(self.uptime_s),
             classes: classes.collect::<anyhow::Result<_>>()?,
+            dependencies: self.dependencies.iter().cloned().collect(),
         })
     }
 }

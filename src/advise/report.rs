@@ -86,6 +86,9 @@ fn text(warning: &Warning) -> String {
         Warning::OneClass { class } => {
             format!("{class} alone has traffic: with one dependency there is nothing to keep apart")
         }
+        Warning::OneDependency { dependency } => format!(
+            "{dependency} alone has a cap of its own: with one dependency there is nothing to keep apart"
+        ),
         Warning::Idle { class, floor, peak_used } => {
             format!("{class}: of {floor} places that are kept for it, {peak_used} were held at most")
         }

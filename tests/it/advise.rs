@@ -69,10 +69,34 @@ fn every_fragment_can_be_pasted_and_leaves_the_waits_as_they_are() {
     }
 }
 
+#[test]
+fn dependencies_that_have_caps_say_whether_there_is_anything_to_keep_apart() {
+    // P20
+    let warnings = |saved: &Path, dependencies: &[&str]| {
+        let capped: String = dependencies
+            .iter()
+            .map(|name| format!("cofferdam_agent_cap_limit{{kind=\"dependency\",name=\"{name}\"}} 5\n"))
+            .collect();
+        let route = "cofferdam_agent_cap_limit{kind=\"route\",name=\"GET /\"} 5\n";
+        let (folder, text) = (tempfile::tempdir().unwrap(), std::fs::read_to_string(saved).unwrap());
+        let metrics = folder.path().join("capped.metrics");
+        std::fs::write(&metrics, text.replace("# EOF", &format!("{route}{capped}# EOF"))).unwrap();
+        let said = advice(metrics.to_str().unwrap());
+        let apart = said.lines().filter(|line| line.contains("nothing to keep apart"));
+        apart.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (shop, single) = (saved("shop.metrics"), saved("single.metrics"));
+    assert_eq!(warnings(&single, &["db", "mail"]), [""; 0], "one class, and two dependencies");
+    let one = "warning: db alone has a cap of its own: with one dependency there is nothing to keep apart";
+    assert_eq!(warnings(&shop, &["db"]), [one], "four classes, and one dependency");
+    assert_eq!(warnings(&shop, &[]), [""; 0]);
+}
+
 #[tokio::test]
 async fn an_agents_own_metrics_are_what_it_reads() {
-    let fleet =
-        TestFleet::start("cell: { max_in_flight: 30, classes: { default: { floor: 10, queue: 5 } } }").await;
+    let capped = "dependencies: { db: { max_in_flight: 5 } }";
+    let classes = "classes: { default: { floor: 10, queue: 5 } }";
+    let fleet = TestFleet::start(&format!("cell: {{ max_in_flight: 30, {classes}, {capped} }}")).await;
     for _ in 0..3 {
         assert_eq!(fleet.router.ask(get("/", "acme")).await.status(), 200);
     }
@@ -84,6 +108,7 @@ async fn an_agents_own_metrics_are_what_it_reads() {
         said.iter().find(|said| said.contains("3 holds are too few")).expect("one cell is the tenant's home");
     assert!(home.contains("in a cell of 30 places"), "{home}");
     assert!(home.contains("default: floor 10 -> 2, ceiling 30 -> 30, queue 5 -> 1"), "{home}");
+    assert!(home.contains("warning: db alone has a cap of its own"), "{home}");
 }
 
 #[tokio::test]

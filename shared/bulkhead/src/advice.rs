@@ -32,6 +32,8 @@ pub struct CellUse {
     pub observed: Duration,
     /// Each class.
     pub classes: Vec<ClassUse>,
+    /// The names of those dependencies that have a cap of their own.
+    pub dependencies: Vec<String>,
 }
 
 /// What was measured of a class, and how it is set.
@@ -112,10 +114,15 @@ pub enum Warning {
         /// The places that it needs.
         places: u32,
     },
-    /// Only this class has traffic: there is nothing to keep apart.
+    /// No dependency has a cap, and only this class has traffic: there is nothing to keep apart.
     OneClass {
         /// The class.
         class: ClassName,
+    },
+    /// Whatever has traffic, only this dependency has a cap: there is nothing to keep apart.
+    OneDependency {
+        /// Its name.
+        dependency: String,
     },
     /// Most of the places that are kept for the class were never held.
     Idle {
@@ -166,7 +173,7 @@ pub fn advise(cell: &CellUse) -> Advice {
     if !fits {
         warnings.push(Warning::DoesNotFit { needed, cell: cell.max_in_flight });
     }
-    warnings.extend(one_class(cell));
+    warnings.extend(one_alone(cell));
     for (class, need) in cell.classes.iter().zip(&needs) {
         warn(class, need, &mut warnings);
     }
@@ -218,10 +225,13 @@ impl Need {
     }
 }
 
-fn one_class(cell: &CellUse) -> Option<Warning> {
+/// Whether there is nothing to keep apart: by the dependencies where any is told by its cap, and else by the classes.
+fn one_alone(cell: &CellUse) -> Option<Warning> {
     let mut busy = cell.classes.iter().filter(|class| class.arrivals > 0);
-    match (busy.next(), busy.next()) {
-        (Some(only), None) => Some(Warning::OneClass { class: only.name.clone() }),
+    let first = busy.next()?;
+    match (cell.dependencies.as_slice(), busy.next()) {
+        ([], None) => Some(Warning::OneClass { class: first.name.clone() }),
+        ([only], _) => Some(Warning::OneDependency { dependency: only.clone() }),
         _ => None,
     }
 }
@@ -266,7 +276,8 @@ mod tests {
     }
 
     fn cell(max_in_flight: u32, classes: Vec<ClassUse>) -> CellUse {
-        CellUse { max_in_flight, observed: Duration::from_secs(3600), classes }
+        let dependencies = Vec::new();
+        CellUse { max_in_flight, observed: Duration::from_secs(3600), classes, dependencies }
     }
 
     #[test]
@@ -334,6 +345,22 @@ mod tests {
         );
         let alone = advise(&cell(100, vec![ClassUse { holds: 5000, peak_used: 9, ..rare }]));
         assert_eq!(alone.warnings, [Warning::OneClass { class: name("rare") }]);
+    }
+
+    #[test]
+    fn where_dependencies_have_caps_they_say_whether_there_is_anything_to_keep_apart() {
+        // P20
+        let busy = |name| class(name, 100, 100, 500, 20);
+        let idle = ClassUse { arrivals: 0, holds: 0, ..busy("idle") };
+        let warnings = |classes: Vec<ClassUse>, dependencies: &[&str]| {
+            let dependencies = dependencies.iter().map(|&name| name.to_owned()).collect();
+            advise(&CellUse { dependencies, ..cell(300, classes) }).warnings
+        };
+        let one = [Warning::OneDependency { dependency: "db".to_owned() }];
+        assert_eq!(warnings(vec![busy("a")], &["db", "mail"]), [], "one class needs two");
+        assert_eq!(warnings(vec![busy("a"), busy("b")], &["db"]), one, "two classes need the same");
+        assert_eq!(warnings(vec![busy("a"), busy("b")], &[]), []);
+        assert_eq!(warnings(vec![idle], &["db"]), [], "nothing has traffic");
     }
 
     #[test]

@@ -194,6 +194,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_class_that_was_idle_measures_its_first_requests_with_a_quarter() {
+        let fleet = fleet("adaptive: {}");
+        let compartments = Compartments::new(layout(&fleet).unwrap());
+        let at = compartments.indices().classes;
+        let following = Following::new(&fleet.cell.classes, &at, compartments.clone(), None);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        let timed: Vec<_> = (0..20).map(|_| following.begin(ClassIndex(0)).unwrap()).collect();
+        assert_eq!(ceiling(&compartments), 5, "whoever came first has not answered yet");
+        drop(timed);
+        tokio::time::advance(Duration::from_secs(2)).await;
+        let _timed = following.begin(ClassIndex(0)).unwrap();
+        assert_eq!(ceiling(&compartments), 20, "nobody could be measured");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_reload_keeps_a_ceiling_where_it_is_and_who_came_before_moves_none_of_other_rules() {
         let before = fleet("adaptive: {}");
         let compartments = Compartments::new(layout(&before).unwrap());

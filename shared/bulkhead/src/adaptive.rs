@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A probe that has lasted for so many steps has nobody to measure.
+/// A probe lasts for no more than so many steps.
 const PROBE_STEPS: u32 = 20;
+/// Or than so many times the latency under load: those who came before it have left by then, and others have come and left.
+const PROBE_LATENCIES: u32 = 3;
 
 /// Bounds and pace of a limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,12 +59,21 @@ pub struct AdaptiveLimit {
     limit: f64,
     /// Without load, in seconds; nothing before the first was measured.
     unloaded_s: Option<f64>,
-    /// Measures what is in `step` without load until it is over.
-    is_probing: bool,
-    /// When the probe that runs or the one before it began.
-    probed: Instant,
+    /// While there is one, what is in `step` is without load.
+    probe: Option<Probe>,
+    /// When a probe began or ended last. The first one counts only if it measured anybody.
+    probed: Option<Instant>,
     step: Step,
     gradient: f64,
+}
+
+/// The latency without load is being measured.
+#[derive(Debug)]
+struct Probe {
+    /// Who came since then is measured; nothing until the first comes.
+    since: Option<Instant>,
+    /// How long it may last from then on.
+    patience: Duration,
 }
 
 /// Samples since the last step.
@@ -109,8 +120,8 @@ impl AdaptiveLimit {
             policy,
             limit,
             unloaded_s: None,
-            is_probing: true,
-            probed: Instant::now(),
+            probe: Some(Probe { since: None, patience: policy.step.saturating_mul(PROBE_STEPS) }),
+            probed: None,
             step: Step::default(),
             gradient: 1.0,
         }
@@ -118,7 +129,7 @@ impl AdaptiveLimit {
 
     /// How many may be in flight now.
     pub fn limit(&self) -> u32 {
-        let limit = if self.is_probing { (self.limit / 4.0).max(1.0) } else { self.limit };
+        let limit = if self.probe.is_some() { (self.limit / 4.0).max(1.0) } else { self.limit };
         // Between 1 and the ceiling.
         limit as u32
     }
@@ -128,11 +139,16 @@ impl AdaptiveLimit {
         self.limit as u32
     }
 
-    /// Ends a probe for which nobody came whose latency could be measured; `true` where it did. Ask from time to time.
+    /// Ends a probe that has lasted for long enough, with what it has measured, if anything; `true` where it did. Ask as each
+    /// request begins: the first probe's time begins with the first of them, since nobody can be measured before.
     pub fn give_up_probe(&mut self, now: Instant) -> bool {
-        let is_late = now.saturating_duration_since(self.probed) >= PROBE_STEPS * self.policy.step;
-        let gives_up = self.is_probing && is_late;
-        self.is_probing &= !gives_up;
+        let Some(probe) = &mut self.probe else { return false };
+        let since = *probe.since.get_or_insert(now);
+        let gives_up = now.saturating_duration_since(since) >= probe.patience;
+        if gives_up {
+            let measured = std::mem::take(&mut self.step).median();
+            self.end_probe(measured, now);
+        }
         gives_up
     }
 
@@ -140,9 +156,12 @@ impl AdaptiveLimit {
     /// is a sample: neither refusals nor what was taken back, nor quick errors, nor streams, whose length is their own affair.
     /// While the latency without load is measured, who came before that or among too many says nothing of it.
     pub fn sample(&mut self, latency: Duration, in_flight: u32, now: Instant) {
-        let came_before = now.saturating_duration_since(self.probed) < latency;
-        if self.is_probing && (came_before || in_flight > self.limit()) {
-            return;
+        if let Some(probe) = &mut self.probe {
+            let since = *probe.since.get_or_insert(now.checked_sub(latency).unwrap_or(now));
+            let came_before = now.saturating_duration_since(since) < latency;
+            if came_before || in_flight > self.limit() {
+                return;
+            }
         }
         let began = *self.step.began.get_or_insert(now);
         self.step.latencies.push(latency.as_secs_f64());
@@ -163,21 +182,46 @@ impl AdaptiveLimit {
             limit: self.limit(),
             unloaded: Duration::from_secs_f64(self.unloaded_s.unwrap_or(0.0)),
             gradient: self.gradient,
-            is_probing: self.is_probing,
+            is_probing: self.probe.is_some(),
         }
     }
 
     fn take(&mut self, mut step: Step, now: Instant) {
-        let latency_s = step.median();
-        if self.is_probing {
-            // The first is taken whole; later ones half, so that one odd probe does not decide.
-            let unloaded_s = self.unloaded_s.map_or(latency_s, |before| (before + latency_s) / 2.0);
-            (self.unloaded_s, self.is_probing) = (Some(unloaded_s), false);
-            return;
+        let Some(latency_s) = step.median() else { return };
+        if self.probe.is_some() {
+            return self.end_probe(Some(latency_s), now);
         }
-        let unloaded_s = self.unloaded_s.unwrap_or(latency_s);
+        // What is measured under load says nothing of what it is without: then nothing follows from it.
+        if let Some(unloaded_s) = self.unloaded_s {
+            self.follow(latency_s, unloaded_s, step.most_in_flight);
+        }
+        let every = self.policy.probe_every;
+        if self.probed.is_none_or(|probed| now.saturating_duration_since(probed) >= every) {
+            self.begin_probe(latency_s, now);
+        }
+    }
+
+    fn begin_probe(&mut self, latency_s: f64, now: Instant) {
+        let latency = Duration::try_from_secs_f64(latency_s).unwrap_or(Duration::MAX);
+        let steps = self.policy.step.saturating_mul(PROBE_STEPS);
+        let patience = steps.max(latency.saturating_mul(PROBE_LATENCIES));
+        (self.probe, self.probed) = (Some(Probe { since: Some(now), patience }), Some(now));
+    }
+
+    fn end_probe(&mut self, latency_s: Option<f64>, now: Instant) {
+        self.probe = None;
+        // A first one that measured nobody is made up for as soon as there is somebody.
+        if latency_s.is_some() || self.probed.is_some() {
+            self.probed = Some(now);
+        }
+        let Some(latency_s) = latency_s else { return };
+        // The first is taken whole; later ones half, so that one odd probe does not decide.
+        self.unloaded_s = Some(self.unloaded_s.map_or(latency_s, |before| (before + latency_s) / 2.0));
+    }
+
+    fn follow(&mut self, latency_s: f64, unloaded_s: f64, most_in_flight: u32) {
         self.gradient = (self.policy.tolerance * unloaded_s / latency_s.max(1e-9)).clamp(0.5, 1.0);
-        let is_used = f64::from(step.most_in_flight) * 2.0 >= self.limit;
+        let is_used = f64::from(most_in_flight) * 2.0 >= self.limit;
         let target = self.limit * self.gradient + if is_used { self.limit.sqrt() } else { 0.0 };
         // Without need for more there is no growth; with answers that take too long there is less, used or not.
         let target = if is_used { target } else { target.min(self.limit) };
@@ -185,123 +229,16 @@ impl AdaptiveLimit {
         self.limit = (0.8 * self.limit + 0.2 * target).clamp(floor, self.policy.ceiling.into());
         // Faster than ever says that the old measure is too high; little by little, since it may be an odd moment.
         self.unloaded_s = Some(unloaded_s + 0.1 * (latency_s - unloaded_s).min(0.0));
-        if now.saturating_duration_since(self.probed) >= self.policy.probe_every {
-            (self.is_probing, self.probed) = (true, now);
-        }
     }
 }
 
 impl Step {
-    fn median(&mut self) -> f64 {
+    fn median(&mut self) -> Option<f64> {
         let middle = self.latencies.len() / 2;
-        *self.latencies.select_nth_unstable_by(middle, f64::total_cmp).1
+        let median = |latencies: &mut Vec<f64>| *latencies.select_nth_unstable_by(middle, f64::total_cmp).1;
+        (!self.latencies.is_empty()).then(|| median(&mut self.latencies))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const POLICY: AdaptivePolicy = AdaptivePolicy {
-        floor: 4,
-        ceiling: 200,
-        tolerance: 1.5,
-        samples: 20,
-        step: Duration::from_millis(100),
-        probe_every: Duration::from_secs(30),
-    };
-
-    /// A backend that works on `capacity` at once, each for 10 ms, and lets the others wait; driven for so many steps with
-    /// `demand` in flight at most. The result is the limit in the end.
-    fn drive(limit: &mut AdaptiveLimit, now: &mut Instant, capacity: u32, demand: u32, steps: u32) -> u32 {
-        for _ in 0..steps {
-            *now += Duration::from_millis(110);
-            let in_flight = limit.limit().min(demand).max(1);
-            let waits = f64::from(in_flight.max(capacity)) / f64::from(capacity);
-            let latency = Duration::from_secs_f64(0.01 * waits);
-            for _ in 0..20 {
-                limit.sample(latency, in_flight, *now);
-            }
-            *now += Duration::from_millis(110);
-            limit.sample(latency, in_flight, *now);
-        }
-        limit.state().limit
-    }
-
-    #[test]
-    fn it_finds_what_the_backend_can_do_and_follows_it() {
-        // P22
-        let mut now = Instant::now();
-        let mut limit = AdaptiveLimit::new(POLICY, 20);
-        let found = drive(&mut limit, &mut now, 40, 500, 100);
-        assert!((50..=80).contains(&found), "half as long again is tolerated: {found}");
-        let slower = drive(&mut limit, &mut now, 10, 500, 100);
-        assert!((10..=25).contains(&slower), "{slower}");
-        let again = drive(&mut limit, &mut now, 40, 500, 200);
-        assert!((50..=80).contains(&again), "{again}");
-    }
-
-    #[test]
-    fn it_does_not_grow_while_less_than_half_is_used() {
-        let mut now = Instant::now();
-        let mut limit = AdaptiveLimit::new(POLICY, 20);
-        assert_eq!(drive(&mut limit, &mut now, 40, 9, 100), 20);
-        let used = drive(&mut limit, &mut now, 40, 15, 100);
-        assert!((28..=32).contains(&used), "until half of it is: {used}");
-    }
-
-    #[test]
-    fn the_latency_without_load_is_measured_with_a_quarter_even_below_the_floor() {
-        let mut now = Instant::now();
-        let mut limit = AdaptiveLimit::new(AdaptivePolicy { floor: 10, ..POLICY }, 12);
-        assert_eq!((limit.limit(), limit.state().is_probing), (3, true));
-        drive(&mut limit, &mut now, 2, 500, 20);
-        assert_eq!((limit.limit(), limit.state().is_probing), (10, false), "at its floor");
-        now += Duration::from_secs(30);
-        drive(&mut limit, &mut now, 2, 500, 1);
-        assert_eq!((limit.limit(), limit.state().is_probing), (2, true));
-    }
-
-    #[test]
-    fn a_probe_measures_only_who_came_after_it_began_and_ends_where_nobody_comes() {
-        let start = Instant::now();
-        let ms = |ms| start + Duration::from_millis(ms);
-        let mut limit = AdaptiveLimit::new(POLICY, 40);
-        limit.probed = start;
-        // Sent before, and among more than a probe lets in.
-        for _ in 0..40 {
-            limit.sample(Duration::from_millis(300), 5, ms(200));
-            limit.sample(Duration::from_millis(50), 30, ms(200));
-        }
-        assert!(limit.state().is_probing);
-        assert!(!limit.give_up_probe(ms(1_999)) && limit.give_up_probe(ms(2_000)));
-        assert_eq!((limit.limit(), limit.state().unloaded), (40, Duration::ZERO));
-    }
-
-    #[test]
-    fn a_moment_of_quick_answers_does_not_make_the_usual_ones_slow() {
-        let mut now = Instant::now();
-        let mut limit = AdaptiveLimit::new(POLICY, 40);
-        drive(&mut limit, &mut now, 40, 30, 5);
-        for _ in 0..21 {
-            limit.sample(Duration::from_micros(100), 30, now);
-        }
-        now += Duration::from_millis(110);
-        limit.sample(Duration::from_micros(100), 30, now);
-        drive(&mut limit, &mut now, 40, 30, 20);
-        assert!(limit.limit() >= 40, "{}", limit.limit());
-    }
-
-    #[test]
-    fn it_stays_within_its_bounds_and_holds_bounded_samples() {
-        let mut now = Instant::now();
-        let mut limit = AdaptiveLimit::new(POLICY, 1_000_000);
-        assert!(limit.limit() <= 200);
-        assert_eq!(drive(&mut limit, &mut now, 10_000, 10_000, 300), 200);
-        assert_eq!(drive(&mut limit, &mut now, 1, 10_000, 300), 4);
-        for _ in 0..10_000 {
-            limit.sample(Duration::from_millis(1), 1, now);
-        }
-        assert!(limit.step.latencies.len() <= 320);
-    }
-}
+mod tests;

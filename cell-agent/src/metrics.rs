@@ -41,6 +41,8 @@ pub(crate) enum Outcome {
     Refused,
     /// So it was, and something stood in for an answer.
     FellBack,
+    /// The agent drains: that is no want of room.
+    Draining,
     /// The backend takes no connection.
     Unreachable,
     /// The backend was lost before its answer.
@@ -58,11 +60,12 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Served,
         Self::BackendError,
         Self::Refused,
         Self::FellBack,
+        Self::Draining,
         Self::Unreachable,
         Self::Lost,
         Self::Malformed,
@@ -73,7 +76,7 @@ impl Outcome {
     ];
 
     fn is_error(self) -> bool {
-        !matches!(self, Self::Served | Self::BadRequest | Self::ClientGone)
+        !matches!(self, Self::Served | Self::Draining | Self::BadRequest | Self::ClientGone)
     }
 
     fn as_str(self) -> &'static str {
@@ -82,6 +85,7 @@ impl Outcome {
             Self::BackendError => "backend_error",
             Self::Refused => "refused",
             Self::FellBack => "fell_back",
+            Self::Draining => "draining",
             Self::Unreachable => "unreachable",
             Self::Lost => "lost",
             Self::Malformed => "malformed",
@@ -185,7 +189,7 @@ impl Metrics {
     }
 
     /// How many requests have ended, and how many of them failed or found no room, what stood in for an answer among them. What
-    /// was the client's own doing is no failure.
+    /// was the client's own doing is no failure, and neither is a drain.
     pub(crate) fn ended(&self) -> (u64, u64) {
         let classes = self.classes.lock();
         let outcomes = || classes.values().flat_map(|class| Outcome::ALL.iter().zip(&class.outcomes));

@@ -112,11 +112,27 @@ impl Counted {
 
 #[cfg(test)]
 mod tests {
+    use prometheus_client::registry::Registry;
+
     use super::*;
+    use crate::metrics::Outcome;
 
     fn counted(at: Instant, requests: u64, errors: u64, refusals: u64) -> Counted {
         let class = ClassName::parse("search").unwrap();
         Counted { at, requests, errors, classes: vec![(class, requests, refusals)] }
+    }
+
+    #[test]
+    fn a_drain_is_no_failure_and_want_of_room_is_one() {
+        // P31
+        let metrics = Metrics::register(&mut Registry::default());
+        let class = metrics.of(&ClassName::parse("search").unwrap());
+        let ended = |outcome| {
+            class.begin(Instant::now()).end(outcome);
+            metrics.ended()
+        };
+        assert_eq!(ended(Outcome::Draining), (1, 0));
+        assert_eq!(ended(Outcome::Refused), (2, 1));
     }
 
     #[test]

@@ -67,7 +67,8 @@ impl Rejection {
             Self::Request(_) | Self::Hop(_) | Self::TooLarge(_) | Self::NoGrpc | Self::NoWebSocket => {
                 Outcome::BadRequest
             }
-            Self::Refused(_) | Self::Shed | Self::Tripped(_) => Outcome::Refused,
+            Self::Refused(Refused::ShutDown) => Outcome::Draining,
+            Self::Refused(Refused::Full { .. }) | Self::Shed | Self::Tripped(_) => Outcome::Refused,
             Self::Drill(Struck::Status(_)) => Outcome::BackendError,
             Self::Drill(Struck::Deadline) => Outcome::Deadline,
             Self::Fault(fault) => match fault {

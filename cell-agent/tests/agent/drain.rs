@@ -27,6 +27,12 @@ async fn a_drain_finishes_what_is_in_flight_and_sends_who_waits_to_the_other_cel
     let metrics = probe(&client, probes, "/metrics").await.1;
     let none = r#"cofferdam_agent_refusals_total{class="default",reason="cell"} 0"#;
     assert!(metrics.contains(none), "closing is not a refusal by the compartments: {metrics}");
+    let counted = |outcome: &str, n: u32| {
+        let line = format!("cofferdam_agent_requests_total{{class=\"default\",outcome=\"{outcome}\"}} {n}");
+        assert!(metrics.lines().any(|each| each == line), "{line} is not in {metrics}");
+    };
+    counted("refused", 0);
+    counted("draining", 1);
     eventually(async || TcpStream::connect(data).await.is_err()).await;
     assert!(!leaving.is_finished(), "one is still in flight");
 

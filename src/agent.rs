@@ -12,6 +12,7 @@ use cofferdam_model::CellId;
 use cofferdam_proxy::handover::Named;
 use cofferdam_proxy::workers;
 
+use crate::lasting::{self, more_than_nothing};
 use crate::process::{self, ProcessArgs, Signals, Told};
 use crate::runtime::RuntimeArgs;
 use crate::sockets::{self, ClientArgs, SocketArgs, Succession, Wanted};
@@ -82,11 +83,11 @@ pub(crate) struct CellArgs {
     workers: Option<NonZeroUsize>,
 
     /// How long readiness is off before nothing new is accepted
-    #[arg(long, env = "COFFERDAM_DRAIN_GRACE", default_value = "1s", value_parser = humantime::parse_duration)]
+    #[arg(long, env = "COFFERDAM_DRAIN_GRACE", default_value = "1s", value_parser = lasting::time)]
     drain_grace: Duration,
 
     /// How long what is in flight may take after that
-    #[arg(long, env = "COFFERDAM_DRAIN_DEADLINE", default_value = "30s", value_parser = humantime::parse_duration)]
+    #[arg(long, env = "COFFERDAM_DRAIN_DEADLINE", default_value = "30s", value_parser = lasting::time)]
     drain_deadline: Duration,
 
     /// Let `cofferdam drill` let faults loose here
@@ -141,11 +142,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         args.cell.start("agent", &loaded, behind, passed).await?.until_told(&args.cell, &mut signals).await;
         Ok(())
     })
-}
-
-fn more_than_nothing(text: &str) -> Result<Duration, String> {
-    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    if time.is_zero() { Err("it must be more than 0s".to_owned()) } else { Ok(time) }
 }
 
 impl CellArgs {

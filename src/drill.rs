@@ -24,7 +24,7 @@ pub(crate) struct Args {
 enum Command {
     /// Requests come to the backend later
     Latency {
-        /// By how much, such as 200ms
+        /// By how much, such as 200ms: at most 1h
         time: String,
         #[command(flatten)]
         whom: Whom,

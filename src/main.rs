@@ -11,6 +11,7 @@ mod check;
 mod demo;
 mod drill;
 mod explain;
+mod lasting;
 mod limits;
 mod moved;
 mod pairs;

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
+use crate::lasting;
+
 /// Ask a process whether it is ready: exit code 0 where it is
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -18,7 +20,7 @@ pub(crate) struct Args {
     path: String,
 
     /// How long the answer may take
-    #[arg(long, default_value = "1s", value_parser = humantime::parse_duration)]
+    #[arg(long, default_value = "1s", value_parser = lasting::time)]
     timeout: Duration,
 }
 

@@ -15,6 +15,7 @@ use cofferdam_proxy::handover::Named;
 use cofferdam_proxy::workers;
 use cofferdam_router::{Before, Endpoint, EndpointError, Listeners, Router, Settings, SharedStore};
 
+use crate::lasting;
 use crate::process::{self, ProcessArgs, Signals, Told};
 use crate::runtime::RuntimeArgs;
 use crate::sockets::{self, ClientArgs, SocketArgs, Wanted};
@@ -44,11 +45,11 @@ pub(crate) struct Args {
     workers: Option<u16>,
 
     /// How long readiness is off before nothing new is accepted
-    #[arg(long, env = "COFFERDAM_DRAIN_GRACE", default_value = "0s", value_parser = humantime::parse_duration)]
+    #[arg(long, env = "COFFERDAM_DRAIN_GRACE", default_value = "0s", value_parser = lasting::time)]
     drain_grace: Duration,
 
     /// How long what is in flight may still take after that
-    #[arg(long, env = "COFFERDAM_DRAIN_DEADLINE", default_value = "30s", value_parser = humantime::parse_duration)]
+    #[arg(long, env = "COFFERDAM_DRAIN_DEADLINE", default_value = "30s", value_parser = lasting::time)]
     drain_deadline: Duration,
 
     /// The Redis that holds the fleet's limits: redis://, rediss://, redis+unix://, redis-sentinel:// or redis-cluster://;
@@ -57,7 +58,7 @@ pub(crate) struct Args {
     store: Option<StoreUrl>,
 
     /// How long a request waits for the store before this router's share decides
-    #[arg(long, env = "COFFERDAM_STORE_BUDGET", default_value = "5ms", value_parser = humantime::parse_duration)]
+    #[arg(long, env = "COFFERDAM_STORE_BUDGET", default_value = "5ms", value_parser = lasting::time)]
     store_budget: Duration,
 
     /// A folder of this router's own, for what it has to know when it starts while the store is away

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use crate::drills::{Drill, Drills, What, Whom};
 use crate::rules::Rules;
 
-/// The longest time that a drill may last.
+/// The longest time that a drill may last, and that it may hold a request up.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Whom the routes ask.
@@ -88,12 +88,7 @@ async fn end(State(operated): State<Operated>, Path(number): Path<u64>) -> Resul
 impl Asked {
     fn what(&self) -> Result<What, String> {
         match (&self.latency, self.status, self.hang) {
-            (Some(text), None, false) => {
-                let latency = humantime::parse_duration(text);
-                latency
-                    .map(What::Latency)
-                    .map_err(|_| format!("latency: {text:?} is not a time such as 200ms"))
-            }
+            (Some(text), None, false) => time("latency", text, "200ms").map(What::Latency),
             (None, Some(code), false) => match StatusCode::from_u16(code) {
                 Ok(status) if status.is_client_error() || status.is_server_error() => {
                     Ok(What::Status(status))
@@ -106,11 +101,7 @@ impl Asked {
     }
 
     fn lasting(&self) -> Result<Duration, String> {
-        match humantime::parse_duration(&self.lasting) {
-            Ok(lasting) if !lasting.is_zero() && lasting <= LONGEST => Ok(lasting),
-            Ok(_) => Err(format!("for: {:?} is outside 1ns to 1h", self.lasting)),
-            Err(_) => Err(format!("for: {:?} is not a time such as 30s", self.lasting)),
-        }
+        time("for", &self.lasting, "30s")
     }
 
     /// Names that the fleet file does not have would strike nobody, which is not what was meant.
@@ -137,6 +128,15 @@ impl Asked {
             return Err("class, tenant or dependency says whom it strikes".to_owned());
         }
         Ok(whom)
+    }
+}
+
+/// A time under a key; one without a bound could not be added to a clock.
+fn time(key: &str, text: &str, example: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(time) if !time.is_zero() && time <= LONGEST => Ok(time),
+        Ok(_) => Err(format!("{key}: {text:?} is outside 1ns to 1h")),
+        Err(_) => Err(format!("{key}: {text:?} is not a time such as {example}")),
     }
 }
 
@@ -175,6 +175,11 @@ mod tests {
             (r#"{"class": "default", "for": "1s"}"#, "one of latency, status and hang"),
             (r#"{"status": 200, "class": "default", "for": "1s"}"#, "status: 200 is no error"),
             (r#"{"latency": "soon", "class": "default", "for": "1s"}"#, "latency: \"soon\" is not a time"),
+            (r#"{"latency": "2h", "class": "default", "for": "1s"}"#, "latency: \"2h\" is outside"),
+            (
+                r#"{"latency": "300000000000years", "class": "default", "for": "1s"}"#,
+                "latency: \"300000000000years\" is outside 1ns to 1h",
+            ),
             (r#"{"hang": true, "class": "default", "for": "2h"}"#, "for: \"2h\" is outside"),
             (r#"{"hang": true, "class": "default", "for": "0s"}"#, "for: \"0s\" is outside"),
             (

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use measured::Counted;
 
-use crate::asked;
+use crate::{asked, lasting};
 
 /// Advise floors, ceilings and queues for a cell, by what its agent has measured
 #[derive(Debug, clap::Args)]
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     from: String,
 
     /// Measure for so long, such as 10m; default: all the time since the agent started
-    #[arg(long = "for", value_parser = humantime::parse_duration)]
+    #[arg(long = "for", value_parser = lasting::time)]
     lasting: Option<Duration>,
 }
 

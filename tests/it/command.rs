@@ -43,6 +43,27 @@ fn check_takes_the_example_and_the_smallest_file() {
 }
 
 #[test]
+fn a_time_that_no_clock_can_add_is_refused_before_anything_runs() {
+    let agent = ["agent", "--fleet", EXAMPLE, "--cell", "cell-a", "--backend", "http://127.0.0.1:1"];
+    let router = ["router", "--fleet", EXAMPLE];
+    let far = "300000000000years";
+    for (command, flag) in [
+        (&agent[..], "--drain-deadline"),
+        (&agent[..], "--drain-grace"),
+        (&agent[..], "--backend-idle"),
+        (&router[..], "--drain-deadline"),
+        (&router[..], "--drain-grace"),
+        (&router[..], "--store-budget"),
+        (&["probe"][..], "--timeout"),
+        (&["advise", "--from", "http://127.0.0.1:1"][..], "--for"),
+    ] {
+        let output = run(&[command, &[flag, far]].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && said.contains("no more than 30days"), "{flag}: {said}");
+    }
+}
+
+#[test]
 fn every_problem_and_every_warning_starts_with_its_place() {
     let (code, printed) = check(&format!("{TWO_CELLS}cell: {{ max_in_flight: x }}\nplacment: {{}}\n"));
     assert_eq!((code, printed.lines().count()), (2, 2), "{printed}");

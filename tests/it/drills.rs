@@ -163,6 +163,7 @@ async fn a_drill_strikes_one_tenant_with_an_error_until_it_is_stopped() {
         ("hang --class reports --for 1m", "the fleet file has no class \"reports\""),
         ("error 200 --tenant acme --for 1m", "200 is no error"),
         ("latency 1s --tenant acme --for 2h", "\"2h\" is outside"),
+        ("latency 300000000000years --tenant acme --for 1m", "\"300000000000years\" is outside"),
     ] {
         let output = cell.drill(words).await;
         let said = String::from_utf8(output.stderr).unwrap();

@@ -11,6 +11,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::lifetime::LIFETIME;
+
 /// Parts of a window that are forgotten one after the other.
 const PARTS: u32 = 10;
 
@@ -236,12 +238,12 @@ impl Shared {
                     window.count(how == Ended::Badly, now, policy.window);
                 }
                 if how == Ended::Badly && window.is_too_bad(policy) {
-                    state.open(now + policy.open_for);
+                    state.open(now + policy.open_for.min(LIFETIME));
                 }
             }
             Now::HalfOpen { on_their_way, succeeded } => match how {
                 Ended::Unknown => *on_their_way -= 1,
-                Ended::Badly => state.open(now + policy.open_for),
+                Ended::Badly => state.open(now + policy.open_for.min(LIFETIME)),
                 Ended::Well => {
                     (*on_their_way, *succeeded) = (*on_their_way - 1, *succeeded + 1);
                     if *succeeded >= policy.probes.max(1) {

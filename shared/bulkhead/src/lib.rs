@@ -63,6 +63,7 @@ mod estimate;
 mod indices;
 mod layers;
 mod layout;
+mod lifetime;
 mod list;
 mod lock;
 mod permits;

@@ -88,3 +88,11 @@ async fn what_comes_back_from_before_it_opened_says_nothing_of_now() {
     two.succeeded();
     assert_eq!(state(&breaker), BreakerState::Closed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_to_stay_open_for_ever_does() {
+    let breaker = Breaker::new(BreakerPolicy { open_for: Duration::MAX, ..BreakerPolicy::default() });
+    fail(&breaker, 5);
+    advance(1000 * 86_400 * SECOND).await;
+    assert_eq!(state(&breaker), BreakerState::Open);
+}

@@ -8,6 +8,7 @@ use super::{Class, Core, Moved, Woken};
 use crate::caps::Cap;
 use crate::indices::Indices;
 use crate::layout::{ClassLayout, Layout, TenantShare};
+use crate::lifetime::LIFETIME;
 use crate::waiters::Stage;
 
 impl Core {
@@ -120,7 +121,7 @@ impl Class {
         self.floor = layout.floor;
         self.ceiling_of_layout = layout.ceiling;
         self.queue = layout.queue;
-        self.max_wait = layout.max_wait;
+        self.max_wait = layout.max_wait.min(LIFETIME);
         self.priority = layout.priority;
         self.share = share;
         self.tenant_queue = share.of(layout.queue);

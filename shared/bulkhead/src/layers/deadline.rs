@@ -10,6 +10,7 @@ use tower_service::Service;
 
 use super::deadline_body::{DeadlineBody, DeadlinePassed};
 use super::{BoxError, BoxFuture};
+use crate::lifetime::LIFETIME;
 
 /// When a call is of no use any more. It rides in the extensions of a request, where every layer within finds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,10 +62,7 @@ pub struct DeadlineService<S> {
 impl Deadline {
     /// A deadline so long from now.
     pub fn after(time: Duration) -> Self {
-        let now = Instant::now();
-        // Further than the clock goes is as good as a lifetime.
-        let lifetime = Duration::from_secs(100 * 365 * 86_400);
-        Self { at: now.checked_add(time).unwrap_or(now + lifetime), header: None }
+        Self { at: Instant::now() + time.min(LIFETIME), header: None }
     }
 
     /// How long is left; zero once it has passed.

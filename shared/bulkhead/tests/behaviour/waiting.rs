@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
+use std::time::Duration;
 
 use cofferdam_bulkhead::{Compartments, Place, Refused};
 use cofferdam_model::CellReason;
@@ -35,6 +36,18 @@ async fn a_queue_of_zero_is_a_hand_off() {
     drop(place);
     assert!(cell.acquire(0, &tenant("acme"), None).await.is_ok());
     assert_eq!(start.elapsed(), ms(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_wait_for_ever_does() {
+    let cell = cell(1, vec![queued(class("a", 0, 1), 2, Duration::MAX)]);
+    let place = cell.try_acquire(0, &tenant("acme")).unwrap();
+    let (mut first, mut second) = (waiter(&cell, 0, "acme").await, waiter(&cell, 0, "acme").await);
+    advance(1000 * ms(86_400_000)).await;
+    assert!(is_waiting(&mut first).await && is_waiting(&mut second).await);
+    drop(place);
+    drop(first.await.unwrap());
+    assert!(second.await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]

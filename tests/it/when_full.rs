@@ -82,6 +82,21 @@ async fn a_full_class_falls_back_so_that_the_page_renders_without_its_panel() {
 }
 
 #[tokio::test]
+async fn a_route_falls_back_and_ends_as_its_class_says() {
+    // P7, P13
+    let routes = "routes: [{ match: { path: /panel }, class: panel }]\n";
+    let class = "{ ceiling: 1, timeout: 2s, fallback: { body: '[]' } }";
+    let cell = format!("cell: {{ tenant_share: 1, classes: {{ panel: {class} }} }}\n");
+    let fleet = TestFleet::before(&format!("{HOME}{routes}{cell}"), backends(&Arc::default()).await).await;
+    let began = std::time::Instant::now();
+    let mut held = fill(&fleet).await;
+    let other = ask(&fleet, "/panel/list").await;
+    assert_eq!((other.status(), other.text().as_str()), (200, "[]"));
+    assert_eq!(held.answer().await.status(), 504);
+    assert!((2..10).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
 async fn a_full_cell_falls_back_where_its_router_has_nowhere_else_to_go() {
     let routes = "routes:\n\
                   - { match: { path: /panel/list }, class: panel, fallback: { body: '[]' } }\n\

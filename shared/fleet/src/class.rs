@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use cofferdam_model::{ClassName, Count};
 
-use crate::AdaptiveRules;
 use crate::node::{Entry, Fields, Node};
+use crate::{AdaptiveRules, Fallback};
 
 /// The longest queue: requests that wait hold memory and sockets.
 const MAX_QUEUE: u32 = 100_000;
+
+/// How long an answer may take.
+const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3600);
 
 /// How long a request may wait for a place.
 const WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
@@ -36,6 +39,10 @@ pub struct Class {
     pub max_wait: Duration,
     /// How the ceiling follows the latency; by default it does not.
     pub adaptive: Option<AdaptiveRules>,
+    /// The longest that an answer may take, on those of its routes that say nothing else; by default the routes' own, 15 s.
+    pub timeout: Option<Duration>,
+    /// What stands in for an answer, on those of its routes that say nothing else; by default nothing.
+    pub fallback: Option<Fallback>,
 }
 
 impl ClassIndex {
@@ -56,6 +63,8 @@ impl Class {
             queue: 0,
             max_wait: Duration::from_millis(100),
             adaptive: None,
+            timeout: None,
+            fallback: None,
         }
     }
 
@@ -67,8 +76,15 @@ impl Class {
     /// Reads a class of a cell with so many places.
     pub(crate) fn read(entry: &Entry<'_>, places: u32) -> Option<Self> {
         let mut class = Self::named(entry.key()?, places);
-        let fields = entry.value.fields(&["priority", "floor", "ceiling", "queue", "max_wait", "adaptive"]);
+        let fields = entry.value.fields(&[
+            "kind", "priority", "floor", "ceiling", "queue", "max_wait", "adaptive", "timeout", "fallback",
+        ]);
+        if let Some(kind) = fields.get("kind") {
+            kind.read("a kind such as semaphore", check_kind);
+        }
         class.adaptive = fields.get("adaptive").map(AdaptiveRules::read);
+        class.timeout = fields.get("timeout").and_then(read_timeout);
+        class.fallback = fields.get("fallback").and_then(Fallback::read);
         if let Some(priority) = fields.get("priority").and_then(|node| node.whole_u32(0..=u32::from(u8::MAX)))
         {
             class.priority = u8::try_from(priority).unwrap_or(u8::MAX);
@@ -104,6 +120,23 @@ impl Class {
                 .refuse(format_args!("floor {} exceeds ceiling {}", self.floor, self.ceiling));
         }
     }
+}
+
+/// Every class is a semaphore: its places are counted, and nothing of the agent's is kept for them.
+fn check_kind(text: &str) -> Result<(), String> {
+    match text {
+        "semaphore" => Ok(()),
+        "pool" => Err("an agent has no threads to keep for a class, since the work is its backend's: \
+                       give the class a floor as large as its ceiling, and a pool to the backend \
+                       (cofferdam_bulkhead::Pool)"
+            .to_owned()),
+        _ => Err(format!("{text:?} is not a kind of class: expected semaphore")),
+    }
+}
+
+/// How long an answer may take, of a class or of a route.
+pub(crate) fn read_timeout(node: &Node<'_>) -> Option<Duration> {
+    node.duration(TIMEOUTS)
 }
 
 /// A queue without a bound only moves a full cell's memory and everybody's latency out of sight.

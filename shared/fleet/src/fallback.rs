@@ -1,4 +1,4 @@
-//! A route's `fallback`: what a full compartment or an open breaker is answered with, so that a page renders without its panel.
+//! A route's or a class's `fallback`: what a full compartment or an open breaker is answered with, so that a page renders without its panel.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

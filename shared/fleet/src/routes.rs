@@ -1,11 +1,11 @@
 //! `routes`: which class a request belongs to, what it costs, and how long it may take. The first match wins.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use cofferdam_model::OnStoreFailure;
 use http::Method;
 
+use crate::class::read_timeout;
 use crate::dependency::read_cap;
 use crate::node::{Fields, Node};
 use crate::path;
@@ -32,7 +32,7 @@ pub struct Route {
     pub class: ClassIndex,
     /// What the tenant's and the fleet's buckets pay; 1 by default.
     pub cost: u32,
-    /// The longest that the answer may take; 15 s by default.
+    /// The longest that the answer may take; what the class says for its routes unless the route says otherwise, else 15 s.
     pub timeout: Duration,
     /// The most requests of this route within a cell, waiting or not; no limit by default.
     pub max_in_flight: Option<u32>,
@@ -46,7 +46,8 @@ pub struct Route {
     pub settle: bool,
     /// What decides where the store is away; what the plan says unless the route says otherwise.
     pub on_store_failure: Option<OnStoreFailure>,
-    /// What stands in where the cell has no room for it, or leaves alone what it needs.
+    /// What stands in where the cell has no room for it, or leaves alone what it needs; what the class says for its routes unless
+    /// the route says otherwise.
     pub fallback: Option<Fallback>,
 }
 
@@ -63,25 +64,31 @@ impl RouteIndex {
 }
 
 impl Route {
-    /// The bounds of a timeout.
-    const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3600);
+    /// How long an answer may take where neither the route nor its class says so.
+    const TIMEOUT: Duration = Duration::from_secs(15);
 
     /// A route for everything.
-    fn catch_all(class: ClassIndex) -> Self {
+    fn catch_all(cell: &CellRules) -> Self {
+        Self::of(cell.default_class(), cell)
+    }
+
+    /// A route for everything of a class, which has whatever the class says for its routes.
+    fn of(class: ClassIndex, cell: &CellRules) -> Self {
+        let said = cell.classes.get(class.get());
         Self {
             path: "/".into(),
             method: None,
             query: Vec::new(),
             class,
             cost: 1,
-            timeout: Duration::from_secs(15),
+            timeout: said.and_then(|class| class.timeout).unwrap_or(Self::TIMEOUT),
             max_in_flight: None,
             dependency: None,
             limit: None,
             shape: None,
             settle: false,
             on_store_failure: None,
-            fallback: None,
+            fallback: said.and_then(|class| class.fallback.clone()),
         }
     }
 
@@ -129,24 +136,22 @@ impl Route {
             "on_store_failure",
             "fallback",
         ]);
-        let mut route = Self::catch_all(cell.default_class());
+        let class = fields.get("class").and_then(|class| cell.resolve(class));
+        let mut route = class.map_or_else(|| Self::catch_all(cell), |class| Self::of(class, cell));
         if let Some(node) = fields.required("match", "what a request must have, such as { path: /v1/search }")
         {
             route.read_match(&node.fields(&["path", "method", "query"]));
         }
-        if let Some(class) = fields.get("class") {
-            route.class = cell.resolve(class).unwrap_or(route.class);
-        }
         route.cost = fields.whole_u32_or("cost", 0..=1_000_000, route.cost);
-        if let Some(timeout) = fields.get("timeout") {
-            route.timeout = timeout.duration(Self::TIMEOUTS).unwrap_or(route.timeout);
-        }
+        route.timeout = fields.get("timeout").and_then(read_timeout).unwrap_or(route.timeout);
         route.read_caps(&fields, cell);
         route.limit = fields.get("limit").and_then(read_limit);
         route.shape = fields.get("shape").and_then(|node| Shape::read(node, route.timeout));
         route.settle = fields.scalar("settle").unwrap_or_default();
         route.on_store_failure = fields.scalar("on_store_failure");
-        route.fallback = fields.get("fallback").and_then(Fallback::read);
+        if let Some(fallback) = fields.get("fallback") {
+            route.fallback = Fallback::read(fallback);
+        }
         route
     }
 
@@ -219,7 +224,7 @@ impl Routes {
             Dependency::warn_of_unused(&cell.dependencies, &used, &section);
         }
         if !routes.iter().any(Route::catches_all) {
-            routes.push(Route::catch_all(cell.default_class()));
+            routes.push(Route::catch_all(cell));
         }
         Self(routes)
     }

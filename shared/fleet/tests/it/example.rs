@@ -67,5 +67,9 @@ fn the_examples_plans_and_routes_resolve() {
     let import = fleet.classify(&Method::POST, "/v1/import", None).shape.unwrap();
     assert_eq!((import.queue, import.max_wait), (10, Duration::from_secs(2)));
     assert!(route.settle && route.limit.is_none());
-    assert_eq!(fleet.classify(&Method::GET, "/v1/search", None).limit.unwrap().burst, 20);
+    let search = fleet.classify(&Method::GET, "/v1/search", None);
+    assert_eq!((search.timeout, search.limit.unwrap().burst), (Duration::from_secs(2), 20));
+    assert_eq!(fleet.classify(&Method::GET, "/v1/checkout", None).timeout, Duration::from_secs(1));
+    let report = fleet.classify(&Method::GET, "/v1/reports", None).fallback.as_ref().unwrap();
+    assert_eq!(report.last_good, Some(Duration::from_secs(3600)));
 }

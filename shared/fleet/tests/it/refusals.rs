@@ -313,8 +313,9 @@ fn an_unknown_key_is_refused_with_the_nearest_known_one() {
         ("route: []", "5:1: route: unknown key `route`; did you mean `routes`?"),
         ("limits: { moed: auto }", "5:11: limits.moed: unknown key `moed`; did you mean `mode`?"),
         (
-            "cell: { classes: { x: { kind: semaphore } } }",
-            "5:25: cell.classes.x.kind: unknown key `kind`; expected priority, floor, ceiling, queue, max_wait, adaptive",
+            "cell: { classes: { x: { on_full: reject } } }",
+            "5:25: cell.classes.x.on_full: unknown key `on_full`; expected kind, priority, floor, ceiling, queue, max_wait, \
+             adaptive, timeout, fallback",
         ),
     ]);
 }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use cofferdam_fleet::{AdaptiveRules, BreakerRules, Fallback, Share, StaticAnswer};
+use http::Method;
 
 use crate::{refused, with};
 
@@ -26,6 +27,41 @@ fn a_route_falls_back_to_a_last_good_answer_or_to_one_that_is_always_the_same() 
         (Some(Duration::from_secs(3600)), answer(203, "text/html", "<p>later</p>"))
     );
     assert_eq!(fallback("{ body: '[]' }").answer, answer(200, "application/json", "[]"));
+}
+
+#[test]
+fn a_class_says_for_its_routes_what_they_do_not_say_themselves() {
+    let fleet = with(
+        "routes:
+  - { match: { path: /list }, class: search }
+  - { match: { path: /page }, class: search, timeout: 3s, fallback: { last_good: 60s } }
+  - { match: { path: /pay }, class: checkout }
+cell:
+  classes:
+    search: { timeout: 2s, fallback: { body: '[]' } }
+    checkout: { timeout: 1s }
+    default: { fallback: { body: later } }",
+    );
+    let of = |path: &str| {
+        let route = fleet.classify(&Method::GET, path, None);
+        let fallback = route.fallback.as_ref();
+        let body = fallback.and_then(|fallback| Some(&*fallback.answer.as_ref()?.body));
+        (route.timeout.as_secs(), body, fallback.and_then(|fallback| fallback.last_good))
+    };
+    assert_eq!(of("/list"), (2, Some("[]"), None));
+    assert_eq!(
+        of("/page"),
+        (3, None, Some(Duration::from_secs(60))),
+        "a route's own word counts, and counts whole"
+    );
+    assert_eq!(of("/pay"), (1, None, None));
+    assert_eq!(of("/"), (15, Some("later"), None), "what no route matches is of the class default");
+}
+
+#[test]
+fn a_class_is_a_semaphore_whether_the_file_says_so_or_not() {
+    let said = "cell: { classes: { default: { kind: semaphore } } }";
+    assert_eq!(with(said).cell, with("cell: { classes: { default: {} } }").cell);
 }
 
 #[test]
@@ -66,6 +102,23 @@ fn what_cannot_be_used_is_refused() {
         (
             "cell: { classes: { default: { adaptive: { tolerance: 1 } } } }",
             "5:54: cell.classes.default.adaptive.tolerance: 1 is outside 1.05 to 10",
+        ),
+        (
+            "cell: { classes: { default: { timeout: 0s } } }",
+            "5:40: cell.classes.default.timeout: 0s is outside 1ms to 3600s",
+        ),
+        (
+            "cell: { classes: { default: { fallback: { last_good: 60s, status: 200 } } } }",
+            "5:67: cell.classes.default.fallback.status: status needs a body beside it",
+        ),
+        (
+            "cell: { classes: { default: { kind: pool } } }",
+            "5:37: cell.classes.default.kind: an agent has no threads to keep for a class, since the work is its backend's: give \
+             the class a floor as large as its ceiling, and a pool to the backend (cofferdam_bulkhead::Pool)",
+        ),
+        (
+            "cell: { classes: { default: { kind: thread } } }",
+            "5:37: cell.classes.default.kind: \"thread\" is not a kind of class: expected semaphore",
         ),
         ("cell: { breaker: { failures: 0 } }", "5:30: cell.breaker.failures: 0 is outside 1 to 1000000"),
     ]);

@@ -65,27 +65,4 @@ mod tests {
         assert_eq!(loss(0, 0.001), 1.0);
         assert_eq!(places_for(2e6, 0.01), None);
     }
-
-    #[test]
-    fn a_million_random_arrivals_are_lost_as_often_as_the_formula_says() {
-        // P6: Poisson arrivals at 4 in a unit of time, exponential holds of mean 1, 5 places.
-        let mut seed = 0x9E37_79B9_7F4A_7C15_u64;
-        let mut exponential = |mean: f64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let uniform = ((seed >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
-            -mean * uniform.ln()
-        };
-        let (mut now, mut ends, mut lost) = (0.0, Vec::new(), 0_u32);
-        for _ in 0..1_000_000 {
-            now += exponential(0.25);
-            ends.retain(|end| *end > now);
-            if ends.len() < 5 {
-                ends.push(now + exponential(1.0));
-            } else {
-                lost += 1;
-            }
-        }
-        let share = f64::from(lost) / 1e6;
-        assert!((share - 0.199).abs() < 0.005, "{share}");
-    }
 }

@@ -1,7 +1,10 @@
-//! The right values that the design publishes, in paused time.
+//! The right values that the design publishes, in paused or counted time.
 
+use cofferdam_bulkhead::loss;
 use cofferdam_model::CellReason;
 use futures_util::future::join_all;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use tokio::time::{Instant, sleep};
 
 use crate::support::{call, caller, cell, class, ms, quartered, queued, reason, tenant, used};
@@ -55,6 +58,26 @@ async fn in_one_shared_pool_a_hung_dependency_stops_the_healthy_ones() {
     let acme = tenant("acme");
     let _hung: Vec<_> = (0..12).map(|_| cell.try_acquire(0, &acme).unwrap()).collect();
     assert!(call(&cell, 0, ms(50)).await.is_err());
+}
+
+#[test]
+fn a_million_random_arrivals_are_lost_as_often_as_the_formula_says() {
+    // P6: Poisson arrivals at 4 in a unit of time, exponential holds of mean 1, 5 places.
+    const ARRIVALS: u64 = 1_000_000;
+    let (cell, acme) = (cell(5, vec![class("search", 0, 5)]), tenant("acme"));
+    let mut random = StdRng::seed_from_u64(6);
+    let mut exponential = |mean: f64| -mean * (1.0 - random.random::<f64>()).ln();
+    let (mut now, mut held) = (0.0, Vec::with_capacity(5));
+    for _ in 0..ARRIVALS {
+        now += exponential(0.25);
+        held.retain(|(end, _)| *end > now);
+        held.extend(cell.try_acquire(0, &acme).ok().map(|place| (now + exponential(1.0), place)));
+    }
+    let seen = &cell.snapshot().classes[0];
+    let lost: u64 = seen.refused.iter().sum();
+    assert_eq!((seen.granted + lost, seen.peak_used), (ARRIVALS, 5));
+    let share = lost as f64 / ARRIVALS as f64;
+    assert!((share - 0.199).abs() < 0.005 && (share - loss(5, 4.0)).abs() < 0.005, "{share}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -77,19 +77,22 @@ fn is_empty(cell: &Compartments) {
         return;
     }
     // Whatever there is can be had again.
-    let all: Vec<_> = (0..seen.max).map(|_| cell.try_acquire(0, &tenant("z")).unwrap()).collect();
+    let all: Vec<_> = (0..class.ceiling).map(|_| cell.try_acquire(0, &tenant("z")).unwrap()).collect();
     assert!(cell.try_acquire(0, &tenant("z")).is_err());
     drop(all);
 }
 
-/// Waits for a place in a thread of its own, where at most `limit` may be in use by the time that it has one.
-fn waiter(cell: &Compartments, limit: u32) -> thread::JoinHandle<()> {
+/// Waits for a place in a thread of its own.
+fn waiter(cell: &Compartments) -> thread::JoinHandle<()> {
     let cell = cell.clone();
-    thread::spawn(move || {
-        let place = acquire(&cell, &tenant("b")).unwrap();
-        assert!(cell.snapshot().used <= limit);
-        drop(place);
-    })
+    thread::spawn(move || drop(acquire(&cell, &tenant("b")).unwrap()))
+}
+
+/// Waits for a place beside whoever else does, where there is one at most: then nobody else has any.
+fn has_the_one_place(cell: &Compartments, name: &str) {
+    let place = acquire(cell, &tenant(name)).unwrap();
+    assert_eq!(cell.snapshot().used, 1);
+    drop(place);
 }
 
 /// Tries every order in which each thread is interrupted at most three times where it could have gone on. All
@@ -105,8 +108,17 @@ fn race(
     first: impl Fn(&Compartments) + Clone + Send + Sync + 'static,
     second: impl Fn(&Compartments) + Clone + Send + Sync + 'static,
 ) {
+    race_in(|| Compartments::new(layout(1)), first, second);
+}
+
+/// The same on a cell of which one place is held at first, and may be had.
+fn race_in(
+    cell: impl Fn() -> Compartments + Send + Sync + 'static,
+    first: impl Fn(&Compartments) + Clone + Send + Sync + 'static,
+    second: impl Fn(&Compartments) + Clone + Send + Sync + 'static,
+) {
     check(move || {
-        let cell = Compartments::new(layout(1));
+        let cell = cell();
         let place = cell.try_acquire(0, &tenant("a")).unwrap();
         let one = {
             let (cell, act) = (cell.clone(), first.clone());
@@ -119,9 +131,17 @@ fn race(
         drop(place);
         one.join().unwrap();
         other.join().unwrap();
-        assert_eq!(cell.snapshot().classes[0].peak_used, 1);
+        let seen = cell.snapshot();
+        assert!(seen.classes[0].peak_used <= seen.max);
         is_empty(&cell);
     });
+}
+
+/// A cell of two places, of which one may be had.
+fn lowered() -> Compartments {
+    let cell = Compartments::new(layout(2));
+    cell.move_ceiling(0, 1, 1);
+    cell
 }
 
 #[test]
@@ -153,14 +173,49 @@ fn closing_reaches_whoever_waits_and_whoever_comes() {
 }
 
 #[test]
+fn who_goes_away_or_gives_up_as_all_is_closed_leaves_nothing() {
+    for is_late in [false, true] {
+        race(move |cell| look_once(cell, &tenant("b"), is_late), Compartments::close);
+    }
+}
+
+#[test]
+fn who_goes_away_or_gives_up_as_a_change_lets_it_in_gives_its_place_on() {
+    for is_late in [false, true] {
+        let wait = move |cell: &Compartments| look_once(cell, &tenant("b"), is_late);
+        race(wait, |cell| drop(cell.change(layout(2))));
+        race_in(lowered, wait, |cell| cell.free_ceiling(0));
+    }
+}
+
+#[test]
 fn a_ceiling_that_moves_forgets_nobody_and_is_never_exceeded() {
     check(|| {
         let cell = Compartments::new(layout(2));
         let place = cell.try_acquire(0, &tenant("a")).unwrap();
-        let waiter = waiter(&cell, 2);
+        let waiter = waiter(&cell);
         cell.move_ceiling(0, 1, 1);
         // What was admitted before drains: nobody is let in beside it.
         assert!(cell.try_acquire(0, &tenant("c")).is_err());
+        drop(place);
+        has_the_one_place(&cell, "c");
+        waiter.join().unwrap();
+        cell.free_ceiling(0);
+        is_empty(&cell);
+    });
+}
+
+#[test]
+fn below_a_ceiling_that_was_moved_waiters_are_let_in_one_by_one() {
+    race_in(lowered, |cell| has_the_one_place(cell, "b"), |cell| has_the_one_place(cell, "c"));
+}
+
+#[test]
+fn a_ceiling_that_is_freed_lets_in_whoever_waits() {
+    check(|| {
+        let cell = lowered();
+        let place = cell.try_acquire(0, &tenant("a")).unwrap();
+        let waiter = waiter(&cell);
         cell.free_ceiling(0);
         waiter.join().unwrap();
         drop(place);
@@ -173,11 +228,12 @@ fn a_change_of_limits_forgets_nobody_and_never_exceeds_them() {
     check(|| {
         let cell = Compartments::new(layout(2));
         let place = cell.try_acquire(0, &tenant("a")).unwrap();
-        let waiter = waiter(&cell, 2);
+        let waiter = waiter(&cell);
         cell.change(layout(1));
         // What was admitted before drains: nobody is let in beside it.
         assert!(cell.try_acquire(0, &tenant("c")).is_err());
         drop(place);
+        has_the_one_place(&cell, "c");
         waiter.join().unwrap();
         is_empty(&cell);
         cell.change(layout(2));

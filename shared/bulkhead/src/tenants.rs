@@ -228,6 +228,14 @@ impl Counts {
 }
 
 #[cfg(test)]
+impl Tenants {
+    /// Which of the shared compartments is a tenant's, where it has none of its own.
+    pub(crate) fn shared_by(&self, tenant: &TenantId) -> usize {
+        Slot::shared(self.hasher.hash_one(tenant)).get()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use cofferdam_model::Alphabet;

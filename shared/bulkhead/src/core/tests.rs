@@ -1,26 +1,26 @@
-//! The core against a naive model, a million random steps long: requests, releases, waits that end in every way,
-//! changes of the layout, and the end.
+//! The core against a naive model, a million random steps long: requests of tenants for whom the table has room and of others,
+//! releases, waits that end in every way, ceilings that move, changes of the layout, and the end.
 
 mod model;
+mod random;
 
 use std::task::Waker;
 use std::time::Duration;
 
-use cofferdam_model::{Alphabet, CellReason, ClassName, Saturation, TenantId};
+use cofferdam_model::{CellReason, Saturation, TenantId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::Instant;
 
-use self::model::{End, Model, Request, Share};
-use super::{Core, Denied, Entered, Held, Woken};
-use crate::caps::{CapKind, CapLayout, CapName, CapsOf};
+use self::model::{Class, End, Model, N_TENANTS, Request};
+use self::random::{N_CLASSES, class_name, layout};
+use super::{Core, Denied, Entered, Held, Moved, Woken};
+use crate::caps::CapsOf;
 use crate::claim::Claim;
-use crate::layout::{ClassLayout, Layout, TenantShare};
+use crate::layout::{ClassLayout, Layout};
 use crate::refusal::Refused;
 use crate::waiters::{Stage, Ticket};
 
-const N_TENANTS: usize = 5;
-const N_CLASSES: usize = 4;
 const RUNS: u64 = 5000;
 const STEPS: usize = 200;
 
@@ -39,20 +39,12 @@ struct Pair {
 impl Pair {
     fn new(seed: u64) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
-        let name = |n| TenantId::parse(format!("t{n}").as_bytes(), &Alphabet::default()).unwrap();
         let layout = layout(&mut random);
-        let model = Model {
-            max: 0,
-            classes: [].into(),
-            shares: [].into(),
-            caps: [u32::MAX; 2],
-            held: Vec::new(),
-            waiting: Vec::new(),
-        };
+        let core = Core::new(&layout);
         let mut pair = Self {
-            core: Core::new(&layout),
-            model,
-            tenants: (0..N_TENANTS).map(name).collect(),
+            tenants: random::tenants(&core.tenants),
+            core,
+            model: Model::default(),
             places: Vec::new(),
             tickets: Vec::new(),
             arrivals: 0,
@@ -65,13 +57,15 @@ impl Pair {
 
     fn step(&mut self) {
         self.now += Duration::from_millis(self.random.random_range(0..20));
-        match self.random.random_range(0..100) {
-            0..10 => self.try_(),
-            10..50 => self.enter(),
-            50..78 => self.release(),
-            78..86 => self.collect(),
-            86..97 => self.abandon(),
-            _ => self.change(),
+        match self.random.random_range(0..1000) {
+            0..100 => self.try_(),
+            100..490 => self.enter(),
+            490..760 => self.release(),
+            760..840 => self.collect(),
+            840..945 => self.abandon(),
+            945..970 => self.change(),
+            970..999 => self.move_ceiling(),
+            _ => self.close(),
         }
         // Whose turn it was is looked at each time; everything, often enough.
         if self.random.random_bool(0.3) {
@@ -79,13 +73,19 @@ impl Pair {
         }
     }
 
-    /// A random request for a class that the core knows, maybe by a layout that is over.
-    fn request(&mut self) -> Request {
+    /// A class that the core knows, maybe by a layout that is over.
+    fn class(&mut self) -> usize {
         let known: Vec<_> = (0..N_CLASSES).filter(|&number| self.index(number).is_some()).collect();
-        let class = known[self.random.random_range(0..known.len())];
+        known[self.random.random_range(0..known.len())]
+    }
+
+    /// A random request, and the tenant whose it is.
+    fn request(&mut self) -> (Request, TenantId) {
         let caps = [self.random.random_bool(0.3), self.random.random_bool(0.3)];
         let caps = if self.core.indices.caps.is_empty() { [false; 2] } else { caps };
-        Request { class, tenant: self.random.random_range(0..N_TENANTS), caps }
+        let tenant = self.random.random_range(0..N_TENANTS);
+        let request = Request { class: self.class(), tenant: self.model.compartment(tenant), caps };
+        (request, self.tenants[tenant])
     }
 
     fn index(&self, number: usize) -> Option<usize> {
@@ -100,9 +100,12 @@ impl Pair {
     }
 
     fn try_(&mut self) {
-        let request = self.request();
-        let claim = Self::claim(&self.core, request, &self.tenants[request.tenant], &mut self.random);
+        let (request, tenant) = self.request();
+        let claim = Self::claim(&self.core, request, &tenant, &mut self.random);
         let outcome = self.core.admit_or_refuse(&claim);
+        if self.model.closed {
+            return assert_eq!(outcome.unwrap_err(), Refused::ShutDown);
+        }
         assert_eq!(outcome.as_ref().err().map(reason), self.model.stops(request));
         if let Ok(held) = outcome {
             self.admitted(held, request);
@@ -110,16 +113,21 @@ impl Pair {
     }
 
     fn enter(&mut self) {
-        let request = self.request();
-        let claim = Self::claim(&self.core, request, &self.tenants[request.tenant], &mut self.random);
+        let (request, tenant) = self.request();
+        let claim = Self::claim(&self.core, request, &tenant, &mut self.random);
         match self.core.enter(&claim, Waker::noop(), || self.now) {
+            Entered::Refused(refused) if self.model.closed => assert_eq!(refused, Refused::ShutDown),
+            _ if self.model.closed => panic!("all is closed"),
             Entered::Admitted(held) => {
                 assert_eq!(self.model.stops(request), None);
                 self.admitted(held, request);
             }
             Entered::Waiting(ticket, until) => {
                 assert!(self.model.stops(request).is_some() && self.model.queue_refuses(request).is_none());
-                assert!(until > self.now && until <= self.now + self.model.classes[&request.class].max_wait);
+                assert!(
+                    until > self.now
+                        && until <= self.now + self.model.classes[&request.class].layout.max_wait
+                );
                 self.model.waiting.push((self.arrivals, request));
                 self.tickets.push((ticket, self.arrivals, request));
                 self.arrivals += 1;
@@ -177,12 +185,15 @@ impl Pair {
     fn collect(&mut self) {
         let Some(at) = self.any(self.tickets.len()) else { return };
         let (ticket, arrival, request) = self.tickets.swap_remove(at);
-        let shed = matches!(self.core.waiters.stage(&ticket), Stage::Shed(_));
+        let stage = self.core.waiters.stage(&ticket);
+        let (shed, cancelled) = (matches!(stage, Stage::Shed(_)), matches!(stage, Stage::Cancelled));
         let outcome = self.core.collect(ticket, || self.now);
         if self.leave(arrival) {
             assert_eq!(outcome.as_ref().err().map(reason), self.model.stops_waiter(request));
         } else if shed {
             assert!(matches!(outcome, Err(Refused::Full { cap: Some(_), .. })));
+        } else if cancelled {
+            assert!(self.model.closed && outcome.unwrap_err() == Refused::ShutDown);
         } else {
             self.places.push((outcome.unwrap(), request));
         }
@@ -209,25 +220,48 @@ impl Pair {
 
     fn change(&mut self) {
         let layout = layout(&mut self.random);
+        let before: [_; N_CLASSES] = std::array::from_fn(|number| self.index(number));
         self.core.change(&layout, self.now, &mut Woken::default());
+        for (number, before) in before.into_iter().enumerate() {
+            // Whose index another class was given is forgotten, with where its ceiling was moved to.
+            if self.index(number) != before
+                && let Some(class) = self.model.classes.get_mut(&number)
+            {
+                class.moved = None;
+            }
+        }
         self.take_on(&layout);
         self.handed_on();
     }
 
     fn take_on(&mut self, layout: &Layout) {
         let model = &mut self.model;
-        model.max = layout.max_in_flight();
-        model.classes.values_mut().for_each(|class| class.floor = 0);
+        (model.max, model.max_tenants) = (layout.max_in_flight(), layout.max_tenants());
+        model.classes.values_mut().for_each(|class| class.layout.floor = 0);
         for class in layout.classes() {
             let number = (0..N_CLASSES).find(|&number| class_name(number) == class.name).unwrap();
-            model.classes.insert(number, class.clone());
-            model.shares.insert(number, Share::new(class, layout.tenant_share()));
-        }
-        for class in model.classes.values_mut() {
-            class.ceiling = class.ceiling.min(model.max);
+            let moved = model.classes.get(&number).and_then(|class| class.moved);
+            let (layout, share) = (ClassLayout::clone(class), layout.tenant_share());
+            model.classes.insert(number, Class { layout, share, moved });
         }
         let cap = |at: usize| layout.caps().get(at).map_or(u32::MAX, |cap| cap.limit);
         model.caps = [cap(0), cap(1)];
+    }
+
+    fn move_ceiling(&mut self) {
+        let number = self.class();
+        let (ceiling, shared) = (self.random.random_range(0..8), self.random.random_range(0..8));
+        let to = self.random.random_bool(0.7).then_some(Moved { ceiling, shared });
+        let index = self.index(number).unwrap();
+        self.core.move_ceiling(index, to, self.now, &mut Woken::default());
+        self.model.classes.get_mut(&number).unwrap().moved = to;
+        self.handed_on();
+    }
+
+    fn close(&mut self) {
+        self.core.close(&mut Woken::default());
+        self.model.closed = true;
+        self.model.waiting.clear();
     }
 
     fn any(&mut self, n: usize) -> Option<usize> {
@@ -243,7 +277,7 @@ impl Pair {
         for (position, &index) in core.indices.classes.iter().enumerate() {
             let number = (0..N_CLASSES).find(|&n| class_name(n) == core.classes[index].name).unwrap();
             // A tenant that holds nothing is the one that only class and cell can stop.
-            let nobody = Request { class: number, tenant: N_TENANTS, caps: [false; 2] };
+            let nobody = Request { class: number, tenant: usize::MAX, caps: [false; 2] };
             let stopped = model.stops(nobody).is_some();
             assert_eq!(saturations.classes()[position] == Saturation::FULL, stopped);
             // Whoever waits for class or cell makes that full, however long it has waited.
@@ -258,18 +292,14 @@ impl Pair {
         for (at, &index) in core.indices.caps.iter().enumerate() {
             assert_eq!((core.caps[index].used, core.caps[index].queued), model.capped(at));
         }
-        let busy = |tenant: &usize| {
-            let mine = |request: &Request| request.tenant == *tenant;
-            model.held.iter().any(mine) || model.waiting.iter().any(|(_, waiter)| mine(waiter))
-        };
-        assert_eq!(core.tenants.len(), (0..N_TENANTS).filter(busy).count());
+        let shared = core.tenants.shared_counts();
+        assert_eq!((core.tenants.len(), (shared.used, shared.queued)), (model.own(), model.shared()));
     }
 
     /// Everybody leaves, some of them since all is closed.
     fn end(&mut self) {
         if self.random.random_bool(0.5) {
-            self.core.close(&mut Woken::default());
-            self.model.waiting.clear();
+            self.close();
             let claim = Claim::new(0, &self.tenants[0]);
             assert!(matches!(self.core.admit(&claim), Err(Denied::Closed)));
             while let Some((ticket, ..)) = self.tickets.pop() {
@@ -289,7 +319,9 @@ impl Pair {
             self.release();
         }
         let core = &self.core;
+        let shared = core.tenants.shared_counts();
         assert_eq!((core.used, core.waiting, core.tenants.len()), (0, 0, 0));
+        assert_eq!((shared.used, shared.queued), (0, 0));
         assert!(core.waiters.is_empty() && core.flows.is_empty());
         assert!(core.classes.iter().all(|class| class.used == 0 && class.rounds.is_idle()));
         assert!(core.caps.iter().all(|cap| (cap.used, cap.queued) == (0, 0)));
@@ -301,39 +333,6 @@ fn reason(refused: &Refused) -> CellReason {
         Refused::Full { reason, .. } => *reason,
         Refused::ShutDown => panic!("nobody closed"),
     }
-}
-
-fn class_name(number: usize) -> ClassName {
-    ClassName::parse(&format!("c{number}")).unwrap()
-}
-
-/// A random layout of at least one class, with both caps or none.
-fn layout(random: &mut StdRng) -> Layout {
-    let max = random.random_range(6..11);
-    let mut classes = Vec::new();
-    for number in 0..N_CLASSES {
-        if random.random_bool(0.8) || (number == N_CLASSES - 1 && classes.is_empty()) {
-            let floor = random.random_range(0..2);
-            classes.push(ClassLayout {
-                name: class_name(number),
-                priority: random.random_range(0..3),
-                floor,
-                ceiling: (floor + random.random_range(1..5)).min(max),
-                queue: random.random_range(0..6),
-                max_wait: Duration::from_secs(1),
-            });
-        }
-    }
-    let share = [250, 500, 1000][random.random_range(0..3)];
-    let layout = Layout::new(max, TenantShare::from_thousandths(share).unwrap(), 100, classes).unwrap();
-    let cap = |kind, limit| CapLayout { name: CapName { kind, name: "a".into() }, limit };
-    let caps = if random.random_bool(0.8) {
-        let (route, dependency) = (random.random_range(1..8), random.random_range(1..8));
-        vec![cap(CapKind::Route, route), cap(CapKind::Dependency, dependency)]
-    } else {
-        Vec::new()
-    };
-    layout.with_caps(caps).unwrap()
 }
 
 // P39: nothing is given back twice or lost, nobody is forgotten, and no table or queue is without its bound.

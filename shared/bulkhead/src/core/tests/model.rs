@@ -4,9 +4,16 @@ use std::collections::BTreeMap;
 
 use cofferdam_model::CellReason;
 
+use crate::core::Moved;
 use crate::layout::{ClassLayout, TenantShare};
 
-/// A request: the numbers of its class and its tenant, and whether it is under each of the caps.
+/// Tenants that there are, by number.
+pub(super) const N_TENANTS: usize = 6;
+
+/// Compartments that those share who find no room in the table. Theirs have the numbers from [`N_TENANTS`] on.
+pub(super) const N_SHARED: usize = 2;
+
+/// A request: the numbers of its class and of its tenant's compartment, and whether it is under each of the caps.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Request {
     pub(super) class: usize,
@@ -21,33 +28,68 @@ pub(super) enum End {
     Shed,
 }
 
-/// What one tenant may have of a class.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Share {
-    places: u32,
-    queue: u32,
+/// What is said of a class.
+#[derive(Clone, Debug)]
+pub(super) struct Class {
+    /// Of one that is retired, without a floor.
+    pub(super) layout: ClassLayout,
+    pub(super) share: TenantShare,
+    /// Where its ceiling was moved to.
+    pub(super) moved: Option<Moved>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Model {
     pub(super) max: u32,
-    /// By number. Classes that are retired have no floor, and keep their shares.
-    pub(super) classes: BTreeMap<usize, ClassLayout>,
-    pub(super) shares: BTreeMap<usize, Share>,
+    pub(super) max_tenants: usize,
+    /// By number, those that are retired among them.
+    pub(super) classes: BTreeMap<usize, Class>,
     pub(super) caps: [u32; 2],
     pub(super) held: Vec<Request>,
     /// In order of arrival.
     pub(super) waiting: Vec<(u64, Request)>,
+    pub(super) closed: bool,
 }
 
-impl Share {
-    pub(super) fn new(class: &ClassLayout, share: TenantShare) -> Self {
-        let of = |places: u32| (places * u32::from(share.thousandths()) / 1000).max(1).min(places);
-        Self { places: of(class.ceiling), queue: of(class.queue) }
+impl Class {
+    /// What one tenant may have of so many places.
+    fn part(&self, places: u32) -> u32 {
+        (places * u32::from(self.share.thousandths()) / 1000).max(1).min(places)
     }
 }
 
 impl Model {
+    /// The most that a class may hold, and that one tenant may hold of it.
+    fn ceiling(&self, class: &Class) -> (u32, u32) {
+        let most = class.layout.ceiling.min(self.max);
+        let moved =
+            class.moved.map_or((most, most), |to| (to.ceiling.clamp(1, most), to.shared.clamp(1, most)));
+        (moved.0, class.part(moved.1))
+    }
+
+    /// The compartment of a tenant that comes now: its own where it has one, or there is room for one more.
+    pub(super) fn compartment(&self, tenant: usize) -> usize {
+        let own = self.is_busy(tenant) || self.own() < self.max_tenants;
+        if own { tenant } else { N_TENANTS + tenant % N_SHARED }
+    }
+
+    fn is_busy(&self, compartment: usize) -> bool {
+        let mut all = self.held.iter().chain(self.waiting.iter().map(|(_, waiter)| waiter));
+        all.any(|request| request.tenant == compartment)
+    }
+
+    /// Tenants with a compartment of their own.
+    pub(super) fn own(&self) -> usize {
+        (0..N_TENANTS).filter(|&tenant| self.is_busy(tenant)).count()
+    }
+
+    /// Places held, and requests waiting, in the shared compartments.
+    pub(super) fn shared(&self) -> (u32, u32) {
+        let is_shared = |request: &Request| request.tenant >= N_TENANTS;
+        let held = self.held.iter().filter(|held| is_shared(held)).count();
+        (held as u32, self.waiting.iter().filter(|(_, waiter)| is_shared(waiter)).count() as u32)
+    }
+
     pub(super) fn used(&self, class: usize) -> u32 {
         self.held.iter().filter(|held| held.class == class).count() as u32
     }
@@ -63,23 +105,25 @@ impl Model {
     }
 
     pub(super) fn unused_floors(&self) -> u32 {
-        self.classes.iter().map(|(&number, class)| class.floor.saturating_sub(self.used(number))).sum()
+        let unused =
+            |(&number, class): (&usize, &Class)| class.layout.floor.saturating_sub(self.used(number));
+        self.classes.iter().map(unused).sum()
     }
 
     /// What stops a waiter, whose caps count it already.
     pub(super) fn stops_waiter(&self, request: Request) -> Option<CellReason> {
         let class = &self.classes[&request.class];
-        let share = self.shares[&request.class].places;
+        let (floor, (ceiling, share)) = (class.layout.floor, self.ceiling(class));
         let of_tenant = |held: &&Request| held.class == request.class && held.tenant == request.tenant;
         let tenants = self.held.iter().filter(of_tenant).count() as u32;
         let free = self.max.saturating_sub(self.held.len() as u32);
         let used = self.used(request.class);
-        let kept = self.unused_floors() - class.floor.saturating_sub(used);
-        if tenants >= share && share < class.ceiling {
+        let kept = self.unused_floors() - floor.saturating_sub(used);
+        if tenants >= share && share < ceiling {
             Some(CellReason::Tenant)
-        } else if used >= class.ceiling && class.ceiling < self.max {
+        } else if used >= ceiling && ceiling < self.max {
             Some(CellReason::Class)
-        } else if free > 0 && (used < class.floor || free > kept) {
+        } else if free > 0 && (used < floor || free > kept) {
             None
         } else {
             Some(CellReason::Cell)
@@ -105,7 +149,7 @@ impl Model {
     /// What keeps a newcomer that is stopped from waiting.
     pub(super) fn queue_refuses(&self, request: Request) -> Option<CellReason> {
         let class = &self.classes[&request.class];
-        let share = self.shares[&request.class].queue;
+        let (queue, share) = (class.layout.queue, class.part(class.layout.queue));
         let of_tenant = |&&(_, waiter): &&(u64, Request)| {
             waiter.class == request.class && waiter.tenant == request.tenant
         };
@@ -113,8 +157,8 @@ impl Model {
         let reason = self.stops(request);
         match reason {
             Some(reason) if self.cap_is_full(request) => Some(reason),
-            Some(_) if tenants >= share && share < class.queue => Some(CellReason::Tenant),
-            Some(reason) if self.queued(request.class) >= class.queue => Some(reason),
+            Some(_) if tenants >= share && share < queue => Some(CellReason::Tenant),
+            Some(reason) if self.queued(request.class) >= queue => Some(reason),
             _ => None,
         }
     }
@@ -160,6 +204,7 @@ impl Model {
     }
 
     fn rank(&self, class: usize) -> (bool, u8) {
-        (self.used(class) >= self.classes[&class].floor, self.classes[&class].priority)
+        let ClassLayout { floor, priority, .. } = self.classes[&class].layout;
+        (self.used(class) >= floor, priority)
     }
 }

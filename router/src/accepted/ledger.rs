@@ -28,6 +28,8 @@ pub(crate) struct Ledger {
     /// What the store has not been told, and how it is.
     untold: Mutex<Option<(Accepted, Telling)>>,
     is_disputed: AtomicBool,
+    /// The revision that was kept last. Whoever keeps one holds it.
+    kept: tokio::sync::Mutex<u64>,
 }
 
 /// How the store is told.
@@ -95,7 +97,8 @@ fn file(accepted: &Accepted) -> AcceptedFile {
 impl Ledger {
     /// A ledger in these places.
     pub(crate) fn new(folder: Option<StateDir>, book: Option<AcceptedBook>) -> Self {
-        Self { folder, book, untold: Mutex::default(), is_disputed: AtomicBool::default() }
+        let (untold, is_disputed, kept) = Default::default();
+        Self { folder, book, untold, is_disputed, kept }
     }
 
     /// What the store has, where it says so in time.
@@ -127,8 +130,13 @@ impl Ledger {
         self.will_tell(accepted, Telling::Offer);
     }
 
-    /// Keeps what was accepted.
+    /// Keeps what was accepted, unless a later file is kept already: a release may end while the next file is taken.
     pub(crate) async fn keep(&self, accepted: Accepted, telling: Telling) {
+        let mut kept = self.kept.lock().await;
+        if accepted.revision < *kept {
+            return;
+        }
+        *kept = accepted.revision;
         self.will_tell(accepted.clone(), telling);
         if let Some(folder) = self.folder.clone() {
             let _ = tokio::task::spawn_blocking(move || write(&folder, &accepted)).await;
@@ -203,5 +211,34 @@ fn compare(offered: &AcceptedFile, stored: Option<AcceptedFile>) -> Offered {
             understand(&stored).map_or(Offered::New, |known| Offered::Known(Box::new(known)))
         }
         _ => Offered::New,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn accepted(revision: u64, force: &str) -> Accepted {
+        let placement = json!({ "digest": "aa", "slots": 65_536, "shard_size": 2, "cells": [] });
+        let file = json!({ "fleet": "f", "revision": revision, "placement": placement, "force": force });
+        serde_json::from_value(file).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_release_never_brings_an_older_file_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = StateDir::open(folder.path()).unwrap();
+        let ledger = Ledger::new(Some(folder.clone()), None);
+        for (kept, stands) in [
+            (accepted(2, "first"), accepted(2, "first")),
+            (accepted(3, "next"), accepted(3, "next")),
+            (accepted(2, "late"), accepted(3, "next")),
+            (accepted(3, "amended"), accepted(3, "amended")),
+        ] {
+            ledger.keep(kept, Telling::Amend).await;
+            assert_eq!(read(&folder), Some(stands));
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! router.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::support::agents::TestFleet;
@@ -204,16 +204,13 @@ async fn a_backend_that_grows_slow_is_seen_by_its_compartment_first_and_by_no_ra
 #[tokio::test]
 async fn a_ceiling_follows_the_latency_and_says_why() {
     // P22
-    let (slow, stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let by_switch = |slow: Arc<AtomicBool>| {
-        move |_: &_| {
-            let ms = if slow.load(Ordering::SeqCst) { 200 } else { 4 };
-            Play::Late(Duration::from_millis(ms), ok("served"))
-        }
+    let (takes_ms, stop) = (Arc::new(AtomicU64::new(4)), Arc::new(AtomicBool::new(false)));
+    let late = |takes_ms: Arc<AtomicU64>| {
+        move |_: &_| Play::Late(Duration::from_millis(takes_ms.load(Ordering::SeqCst)), ok("served"))
     };
     let backends = [
-        Scripted::start(by_switch(Arc::clone(&slow))).await,
-        Scripted::start(by_switch(Arc::clone(&slow))).await,
+        Scripted::start(late(Arc::clone(&takes_ms))).await,
+        Scripted::start(late(Arc::clone(&takes_ms))).await,
     ];
     let text = format!(
         "{HOME}cell: {{ tenant_share: 1, classes: {{ default: {{ floor: 2, ceiling: 40, queue: 20, adaptive: {{}} }} }} }}\n"
@@ -237,12 +234,13 @@ async fn a_ceiling_follows_the_latency_and_says_why() {
         let places = metrics.sum("cofferdam_agent_places_limit", &["class=\"default\""]);
         (names, places)
     };
-    let before = eventually("the latency without load to be known", async || {
+    let (before, unloaded) = eventually("the latency without load to be known", async || {
         let ([limit, unloaded, _, probing], _) = gauges().await;
-        (unloaded >= 0.004 && probing == 0.0).then_some(limit)
+        (unloaded >= 0.004 && probing == 0.0).then_some((limit, unloaded))
     })
     .await;
-    slow.store(true, Ordering::SeqCst);
+    // On a machine with much to do, even answers without load took their time.
+    takes_ms.store(100 + (unloaded * 5000.0) as u64, Ordering::SeqCst);
     eventually("the limit to fall, by what the latency says", async || {
         let ([limit, _, gradient, probing], _) = gauges().await;
         (limit < before && gradient < 1.0 && probing == 0.0).then_some(())

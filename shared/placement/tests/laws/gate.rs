@@ -2,9 +2,10 @@
 
 use cofferdam_model::Weight;
 use cofferdam_placement::gate::{Refusal, judge};
-use cofferdam_placement::{Comparison, Slots, Spec};
+use cofferdam_placement::{CellChange, CellShare, Comparison, Slots, Spec};
+use proptest::prelude::*;
 
-use crate::fleets::{build, cell, equal, weighted, zoned};
+use crate::fleets::{build, cell, cell_id, equal, weighted, zoned};
 
 fn refused(old: &Spec, new: &Spec, max_inclusion: Option<u32>) -> Vec<Refusal> {
     judge(&Comparison::new(&build(old), &build(new)), max_inclusion)
@@ -96,5 +97,44 @@ fn a_cell_of_nearly_no_weight_is_judged_with_a_margin() {
         let mut new = equal(8);
         new.cells.push(cell(&format!("canary-{i}"), "zone-1", 1));
         assert_eq!(said(&equal(8), &new), "");
+    }
+}
+
+/// A change that could not be refused but for what it moves: `must` cells that slots have to gain, and `more` besides.
+fn moving(slots: u32, must: u32, more: u32) -> Comparison {
+    let share = |inclusion| Some(CellShare { inclusion, primary: 0, most_by_weight: slots });
+    Comparison {
+        slots,
+        remapped: None,
+        moved: 0,
+        moved_twice: 0,
+        primary_moved: 0,
+        gained: u64::from(must) + u64::from(more),
+        cells: vec![CellChange { id: cell_id("cell-a"), old: share(0), new: share(must) }],
+        violations: Vec::new(),
+    }
+}
+
+#[test]
+fn what_moves_half_a_per_cent_of_slots_more_than_it_must_passes_and_one_slot_more_does_not() {
+    for (slots, most) in [(65_536, 327), (1_048_576, 5242)] {
+        assert_eq!(judge(&moving(slots, 7281, most), None), []);
+        let refused = judge(&moving(slots, 7281, most + 1), None);
+        let (gained, must) = (u64::from(7281 + most + 1), 7281);
+        assert_eq!(refused, [Refusal::Movement { gained, must, slots }]);
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_change_is_refused_for_what_it_moves_exactly_where_that_is_beyond_the_margin(
+        is_large: bool,
+        must in 0..=65_536_u32,
+        more in 0..12_000_u32,
+    ) {
+        let slots: u32 = if is_large { 1 << 20 } else { 1 << 16 };
+        let is_beyond = u64::from(more) * 1000 > u64::from(slots) * 5;
+        let refused = judge(&moving(slots, must, more), None);
+        prop_assert_eq!(!refused.is_empty(), is_beyond);
     }
 }

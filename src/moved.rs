@@ -124,18 +124,21 @@ fn phase(it: &Value) -> String {
     )
 }
 
+/// How far a move has come and until when it has to be done, for people; nothing where none goes on.
+pub(crate) fn under_way(it: &Value) -> Option<String> {
+    it.is_object().then(|| {
+        let (to, deadline) = (list(&it["to"]), word(&it["deadline"]));
+        format!("is being moved to {to}, until {deadline} at most: {}", phase(it))
+    })
+}
+
 /// Where the tenant is, and how its move goes or went, for people.
 fn told(answer: &Value) -> String {
     let place = format!("tenant {} is on {}", word(&answer["tenant"]), list(&answer["shard"]));
-    let (it, last) = (&answer["move"], &answer["last_move"]);
-    if it.is_object() {
-        let deadline = word(&it["deadline"]);
-        return format!(
-            "{place}; it is being moved to {}, until {deadline} at most: {}",
-            list(&it["to"]),
-            phase(it)
-        );
+    if let Some(phase) = under_way(&answer["move"]) {
+        return format!("{place}; it {phase}");
     }
+    let last = &answer["last_move"];
     match last["outcome"].as_str() {
         Some("done") => format!(
             "{place}, where it was moved at {} in {} ms",

@@ -142,14 +142,24 @@ pub(crate) fn said(answer: &Value) -> Vec<String> {
         if said.is_object() {
             let by = said["author"].as_str().unwrap_or("somebody");
             lines.push(format!(
-                "{of} to {} by {by} until {}: {}",
+                "{of} to {} by {by} until {} ({}): {}",
                 list(&said["to"]),
                 word(&said["until"]),
+                standing(said),
                 word(&said["reason"])
             ));
         }
     }
     lines
+}
+
+/// Whether what an operator has said binds, and why it does not, or has the tenant elsewhere.
+pub(crate) fn standing(said: &Value) -> String {
+    match (said["binds"] == true, said["why"].as_str()) {
+        (true, None) => "binds".to_owned(),
+        (true, Some(why)) => format!("binds elsewhere: {why}"),
+        (false, why) => format!("does not bind: {}", why.unwrap_or("the router does not say why")),
+    }
 }
 
 /// Where what operators say does not hold everywhere.

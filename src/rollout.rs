@@ -34,7 +34,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn shown(release: &Value) -> String {
+/// How far a release is, for people.
+pub(crate) fn shown(release: &Value) -> String {
     if release.is_null() {
         return "no release is under way".to_owned();
     }

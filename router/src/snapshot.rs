@@ -270,6 +270,13 @@ impl Snapshot {
             _ => placed,
         }
     }
+
+    /// Whether the tenant was `placed` where its slot was before, which waits for its turn. A pin or a quarantine waits for nothing,
+    /// and nor does who has the same cells before and after.
+    pub(crate) fn waits(&self, tenant: &TenantId, placed: &Placed<'_>) -> bool {
+        let may_wait = self.wave.is_some() && placed.reason == Reason::Slot;
+        may_wait && placed.shard != self.placement.place(tenant).shard
+    }
 }
 
 fn hop(class: &Class, revision: Revision, digest: Digest) -> FieldLines {

@@ -12,6 +12,8 @@ pub(super) struct Explanation {
     pub(super) limits: Value,
     /// `GET /fleet`.
     pub(super) fleet: Value,
+    /// `release` of `GET /placement/release`; null where the tenant waits for none.
+    pub(super) release: Value,
     /// What is wrong with it, worst first.
     pub(super) findings: Vec<String>,
 }

@@ -51,7 +51,8 @@ pub(super) fn explain(path: &Path, tenant: &str) -> anyhow::Result<Explanation> 
         "digest": table.digest().to_string(),
         "zone_separated": table.zone_separated(),
     });
-    Ok(Explanation { placement, limits: limits.unwrap_or(Value::Null), fleet: said, findings: Vec::new() })
+    let (limits, release) = (limits.unwrap_or(Value::Null), Value::Null);
+    Ok(Explanation { placement, limits, fleet: said, release, findings: Vec::new() })
 }
 
 fn view(cell: &Cell) -> Value {

@@ -1,12 +1,13 @@
-//! What is wrong with a tenant, out of what is known of it: cells that are down or full, what keeps it to one of them, limits
-//! that are used up. It asks nobody.
+//! What is wrong with a tenant, out of what is known of it: cells that are down or full, what keeps it to one of them or from
+//! where an operator wants it, limits that are used up. It asks nobody.
 
 use serde_json::Value;
 
 use super::explanation::Explanation;
 use super::shown::{order, seconds};
-use crate::asked::word;
+use crate::asked::{list, word};
 use crate::limits::level_name;
+use crate::placed::standing;
 
 /// What is wrong, what touches every request first.
 pub(super) fn findings(explanation: &Explanation) -> Vec<String> {
@@ -17,6 +18,7 @@ pub(super) fn findings(explanation: &Explanation) -> Vec<String> {
             "it has no plan, and the fleet file has none for unknown tenants: it is refused".to_owned(),
         );
     }
+    found.extend(["quarantine", "pin"].into_iter().filter_map(|of| of_word(of, &placement["override"][of])));
     found.extend(of_all_cells(placement));
     let cells = placement["cells"].as_array().map_or(&[][..], Vec::as_slice);
     found.extend(cells.iter().enumerate().flat_map(|(at, cell)| of_cell(at, cell)));
@@ -30,6 +32,13 @@ pub(super) fn findings(explanation: &Explanation) -> Vec<String> {
         found.push(format!("the last fleet file was not taken: {error}"));
     }
     found
+}
+
+/// What an operator has said, where the tenant is not where that says.
+fn of_word(of: &str, said: &Value) -> Option<String> {
+    let is_so = said["binds"] == true && said["why"].is_null();
+    (said.is_object() && !is_so)
+        .then(|| format!("the operator's {of} to {} {}", list(&said["to"]), standing(said)))
 }
 
 fn is_down(cell: &Value) -> bool {

@@ -68,10 +68,16 @@ async fn ask(of: &OfTenant) -> anyhow::Result<Result<Explanation, ExitCode>> {
         true => Ok("null".to_owned()),
         false => of_tenant("/limits").await?,
     };
-    let fleet = of.at.answer(&client, "/fleet", |client, url| client.get(url)).await?;
-    let (limits, fleet) = match (limits, fleet) {
-        (Ok(limits), Ok(fleet)) => (asked::json(&limits)?, asked::json(&fleet)?),
-        (Err(code), _) | (_, Err(code)) => return Ok(Err(code)),
+    let of_fleet = async |path: &str| of.at.answer(&client, path, |client, url| client.get(url)).await;
+    let release = match placement["waits_for_release"] == true {
+        true => of_fleet("/placement/release").await?,
+        false => Ok("null".to_owned()),
     };
-    Ok(Ok(Explanation { placement, limits, fleet, findings: Vec::new() }))
+    let [limits, fleet, release] = match (limits, of_fleet("/fleet").await?, release) {
+        (Ok(limits), Ok(fleet), Ok(release)) => [limits, fleet, release],
+        (Err(code), ..) | (_, Err(code), _) | (.., Err(code)) => return Ok(Err(code)),
+    };
+    let (limits, fleet, release) = (asked::json(&limits)?, asked::json(&fleet)?, asked::json(&release)?);
+    let release = release["release"].clone();
+    Ok(Ok(Explanation { placement, limits, fleet, release, findings: Vec::new() }))
 }

@@ -8,18 +8,19 @@ use super::explanation::Explanation;
 use crate::asked::word;
 use crate::limits::lines;
 use crate::placed::{said, scope};
+use crate::{moved, rollout};
 
 /// The text. `is_live` says whether a router was asked.
 pub(super) fn text(explanation: &Explanation, is_live: bool) -> String {
-    let Explanation { placement, limits, fleet, findings } = explanation;
+    let Explanation { placement, limits, fleet, release, findings } = explanation;
     let mut lines_of = vec![where_it_is(placement)];
     let said = said(placement);
     lines_of.extend(scope(placement).filter(|_| !said.is_empty()).into_iter().chain(said));
+    lines_of.extend(moved::under_way(&placement["override"]["move"]).map(|phase| format!("it {phase}")));
     lines_of.extend(draining(placement));
     if placement["waits_for_release"] == true {
-        lines_of.push(
-            "its slot has other cells in this file, and keeps those before until it is released".to_owned(),
-        );
+        let line = "its slot has other cells in this file, and keeps those before until it is released";
+        lines_of.push(format!("{line}: {}", rollout::shown(release)));
     }
     lines_of.extend([whose_word(placement, fleet), String::new()]);
     if findings.is_empty() && is_live {
@@ -57,7 +58,7 @@ fn where_it_is(placement: &Value) -> String {
         Some("slot") => format!("by its slot, {}", word(&placement["slot"])),
         reason => {
             let reason = reason.unwrap_or_default();
-            let by_operator = placement["override"][reason].is_object();
+            let by_operator = placement["override"][reason]["binds"] == true;
             let whose = if by_operator { "an operator's" } else { "the fleet file's" };
             format!("by {whose} {reason} (its slot is {})", word(&placement["slot"]))
         }
@@ -148,13 +149,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tenant_that_waits_for_its_release_is_told_so() {
+    fn a_tenant_that_waits_for_its_release_is_told_so_and_how_far_that_is() {
         let text = |waits: bool| {
+            let release =
+                json!({ "revision": 7, "n_loose": 5, "n_slots": 20, "per_minute": 9, "ends_in_s": 90 });
             let placement = json!({ "tenant": "t", "shard": ["a", "b"], "reason": "slot", "slot": 7, "waits_for_release": waits });
             let (limits, fleet) = (Value::Null, json!({ "fleet": "f" }));
-            text(&Explanation { placement, limits, fleet, findings: Vec::new() }, true)
+            text(&Explanation { placement, limits, fleet, release, findings: Vec::new() }, true)
         };
-        let line = "keeps those before until it is released";
+        let line = "keeps those before until it is released: revision 7: 5 of 20 slots are released (25.0 %); 9 a minute";
         assert!(text(true).contains(line) && !text(false).contains(line), "{}", text(true));
         assert!(text(true).starts_with("tenant t is on a (home), b: by its slot, 7\n"));
     }

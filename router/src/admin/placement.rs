@@ -18,9 +18,8 @@ use crate::overrides::placement::{Asked, Ended, Refused as NotPlaced, Word};
 pub(super) async fn list(State(admin): State<Admin>) -> Json<Value> {
     let placement = &admin.overrides.placement;
     let (fitted, followed) = (placement.fitted(), placement.followed());
-    let now_ms = fitted.now_ms();
     let overrides = fitted.all().into_iter().map(|(tenant, said)| {
-        let mut shown = shown(said, now_ms);
+        let mut shown = shown(&fitted, tenant, said);
         shown["tenant"] = tenant.as_str().into();
         shown["reason"] = fitted.place(tenant).reason.as_str().into();
         shown

@@ -1,27 +1,34 @@
 //! What an operator has said of a tenant's cells, as it is shown.
 
+use cofferdam_model::TenantId;
+use cofferdam_placement::Reason;
 use serde_json::{Value, json};
 
 use super::state::time;
-use crate::overrides::placement::{Heard, Move, MoveEnded, Phase, Record, Touched, Word};
+use crate::overrides::placement::{Fitted, Heard, Move, MoveEnded, Phase, Record, Touched, Word};
 
-/// Everything that is said of a tenant's cells.
-pub(super) fn shown(record: &Record, now_ms: u64) -> Value {
-    let word = |word: &Option<Word>| {
+/// Everything that is said of a tenant's cells, and whether it binds.
+pub(super) fn shown(fitted: &Fitted, tenant: &TenantId, record: &Record) -> Value {
+    let now_ms = fitted.now_ms();
+    let word = |of: Reason, word: &Option<Word>| {
         word.as_ref().filter(|word| word.is_live(now_ms)).map(|word| {
+            let standing = fitted.standing(of, tenant, now_ms);
             json!({
                 "to": word.to,
                 "since": time(word.since_ms),
                 "until": time(word.until_ms),
                 "author": word.author,
                 "reason": word.reason,
+                "binds": standing.binds(),
+                // What keeps it from that, or has the tenant elsewhere.
+                "why": standing.why(),
             })
         })
     };
     let touched = |touched: &Touched| json!({ "cell": touched.cell, "since": time(touched.at_ms) });
     json!({
-        "quarantine": word(&record.quarantine),
-        "pin": word(&record.pin),
+        "quarantine": word(Reason::Quarantine, &record.quarantine),
+        "pin": word(Reason::Pin, &record.pin),
         "move": record.moving.as_ref().map(moving),
         "last_move": record.moved.as_ref().map(moved),
         "new_cells": record.touched.iter().map(touched).collect::<Vec<_>>(),

@@ -38,10 +38,10 @@ pub(super) async fn show(
         "slot": placed.slot,
         "shard": snapshot.ids(placed.shard).map(CellId::as_str).collect::<Vec<_>>(),
         "reason": placed.reason.as_str(),
-        "override": fitted.said(&tenant).map(|said| shown(said, fitted.now_ms())),
+        "override": fitted.said(&tenant).map(|said| shown(&fitted, &tenant, said)),
         "overrides_are": admin.overrides_are(),
-        // Whether its slot changes, and has the cells before until it is released.
-        "waits_for_release": snapshot.wave.as_ref().is_some_and(|wave| wave.before(placed.slot, 1).is_some()),
+        // Whether it has the cells that its slot had before, until that is released.
+        "waits_for_release": snapshot.waits(&tenant, &placed),
         "revision": fleet.revision.0,
         "digest": snapshot.placement.digest().to_string(),
         "plan": plan,

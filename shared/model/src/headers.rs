@@ -22,7 +22,8 @@ pub const REVISION: HeaderName = HeaderName::from_static("cofferdam-revision");
 /// The digest of the router's placement table, 16 hexadecimal digits.
 pub const DIGEST: HeaderName = HeaderName::from_static("cofferdam-digest");
 /// On a router's answer, where the fleet file has it told: the revision and the tenant's cells, home first. A dictionary of structured
-/// fields (RFC 9651), such as `revision=42, cells=("cell-a" "cell-b")`.
+/// fields (RFC 9651), such as `revision=42, cells=("cell-a" "cell-b")`. The cells have the parameter `waits` where they are those
+/// before that revision, until the tenant's slot is released.
 pub const PLACEMENT: HeaderName = HeaderName::from_static("cofferdam-placement");
 /// On an agent's refusal: its reason, `tenant`, `class` or `cell`.
 pub const REFUSED: HeaderName = HeaderName::from_static("cofferdam-refused");

@@ -11,6 +11,7 @@ use super::super::clock::StoreClock;
 use super::super::said::{self, Said};
 use super::fit::{self, Placing};
 use super::record::Record;
+use super::standing::Standing;
 use super::wards::Wards;
 use super::word::Word;
 use crate::snapshot::Snapshot;
@@ -31,9 +32,12 @@ pub(crate) struct Fitted {
 #[derive(Debug)]
 struct OfTenant {
     said: Record,
-    quarantine: Option<Placing>,
-    pin: Option<Placing>,
+    quarantine: Option<Fit>,
+    pin: Option<Fit>,
 }
+
+/// The cells of a word, or why the fleet file has none for it.
+type Fit = Result<Placing, String>;
 
 impl Fitted {
     /// Fits what is said, by tenant. What the fleet file has no cells for is told, and left out where nothing stands in for them.
@@ -55,8 +59,8 @@ impl Fitted {
                 }
             };
             let live = |word: &'s Option<Word>| word.as_ref().filter(|word| word.is_live(now_ms));
-            let mut fitted = |placing: Result<Placing, String>| {
-                let told = match &placing {
+            let mut tell = |fit: Fit| {
+                let told = match &fit {
                     Ok(Placing { instead: None, .. }) => None,
                     Ok(Placing { instead: Some(why), .. }) => Some((&mut instead, why)),
                     Err(why) => Some((&mut left_out, why)),
@@ -65,12 +69,11 @@ impl Fitted {
                     tracing::warn!(%tenant, %why, "an override of placement does not fit the fleet file");
                     list.push((name.clone(), why.clone()));
                 }
-                placing.ok()
+                fit
             };
             let quarantine = live(&said.quarantine);
-            let quarantine =
-                quarantine.and_then(|word| fitted(fit::quarantine(&tenant, word, snapshot, &wards)));
-            let pin = live(&said.pin).and_then(|word| fitted(fit::pin(&tenant, word, snapshot, now_ms)));
+            let quarantine = quarantine.map(|word| tell(fit::quarantine(&tenant, word, snapshot, &wards)));
+            let pin = live(&said.pin).map(|word| tell(fit::pin(&tenant, word, snapshot, now_ms)));
             by_tenant.insert(tenant, OfTenant { said: said.clone(), quarantine, pin });
         }
         left_out.sort();
@@ -92,6 +95,13 @@ impl Fitted {
     /// What is said of the tenant, whether it binds or not.
     pub(crate) fn said(&self, tenant: &TenantId) -> Option<&Record> {
         self.by_tenant.get(tenant).map(|of| &of.said).filter(|said| !said.is_over(self.clock.now_ms()))
+    }
+
+    /// How what is said of the tenant stands at that time: its quarantine, or its pin.
+    pub(crate) fn standing(&self, of: Reason, tenant: &TenantId, now_ms: u64) -> Standing {
+        let by_file = self.snapshot.place(tenant).reason;
+        let of_tenant = self.by_tenant.get(tenant).map(|it| it.standing(of, by_file, now_ms));
+        of_tenant.unwrap_or_else(|| Standing::Idle("nothing is said of the tenant".to_owned()))
     }
 
     /// Everybody of whom something is said, sorted.
@@ -121,14 +131,36 @@ impl Fitted {
 
 impl OfTenant {
     fn place<'a>(&'a self, by_file: Placed<'a>, now_ms: u64) -> Option<Placed<'a>> {
-        let live = |placing: &'a Option<Placing>| placing.as_ref().filter(|it| now_ms < it.until_ms);
-        let (placing, reason) = match (live(&self.quarantine), live(&self.pin)) {
+        let (placing, reason) = match (live(&self.quarantine, now_ms), live(&self.pin, now_ms)) {
             (Some(quarantine), _) => (quarantine, Reason::Quarantine),
             (None, Some(pin)) if by_file.reason != Reason::Quarantine => (pin, Reason::Pin),
             _ => return None,
         };
         Some(Placed { slot: by_file.slot, shard: Shard::new(&placing.shard), reason })
     }
+
+    /// By the rules that [`place`](Self::place) goes by.
+    fn standing(&self, of: Reason, by_file: Reason, now_ms: u64) -> Standing {
+        let is_quarantine = of == Reason::Quarantine;
+        let fit = if is_quarantine { &self.quarantine } else { &self.pin };
+        let idle = |why: &str| Standing::Idle(why.to_owned());
+        match (fit, live(fit, now_ms)) {
+            (Some(Err(why)), _) => Standing::Idle(why.clone()),
+            (_, None) => idle("its time is over, or that of a cell of it that drains"),
+            _ if !is_quarantine && live(&self.quarantine, now_ms).is_some() => {
+                idle("the operator's quarantine comes before it")
+            }
+            _ if !is_quarantine && by_file == Reason::Quarantine => {
+                idle("the fleet file's quarantine comes before it")
+            }
+            (_, Some(Placing { instead: Some(why), .. })) => Standing::BindsElsewhere(why.clone()),
+            _ => Standing::Binds,
+        }
+    }
+}
+
+fn live(fit: &Option<Fit>, now_ms: u64) -> Option<&Placing> {
+    fit.as_ref()?.as_ref().ok().filter(|placing| now_ms < placing.until_ms)
 }
 
 impl said::Fitted for Fitted {

@@ -10,6 +10,7 @@ mod fitted;
 mod moves;
 mod moving;
 mod record;
+mod standing;
 mod wards;
 mod word;
 

@@ -26,7 +26,6 @@ mod said;
 mod view;
 
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -111,61 +110,60 @@ impl DataPath {
         Self { view, door, limits, metrics, census, top, body: settings.body }
     }
 
-    /// The journey.
+    /// The journey. Who is sent round sets out anew, however often.
     async fn journey(
         &self,
         peer: SocketAddr,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
         span: Span,
         arrived: Instant,
     ) -> Response<Reply> {
-        let view = &self.view.current();
-        let Traveller { closing, call, body, identified, inside, mut outgoing } =
-            match self.set_out(view, peer, request, &span, arrived) {
-                Ok(traveller) => traveller,
-                Err(Stop::Answered(answer)) => return *answer,
-                Err(Stop::Again(detour)) => return self.go_round(peer, *detour, span, arrived).await,
+        loop {
+            let view = &self.view.current();
+            let Traveller { closing, call, body, identified, inside, mut outgoing } =
+                match self.set_out(view, peer, request, &span, arrived) {
+                    Ok(traveller) => traveller,
+                    Err(Stop::Answered(answer)) => return *answer,
+                    // In a box, which keeps every other request's future small.
+                    Err(Stop::Again(detour)) => match Box::pin(self.go_round(*detour, arrived)).await {
+                        Ok(again) => {
+                            request = again;
+                            continue;
+                        }
+                        Err(refused) => return refused,
+                    },
+                };
+            let (snapshot, class) = (&view.snapshot, identified.route.class);
+            let deadline = outgoing.deadline(closing.arrived);
+            let admitted = match admit::admit(identified, &self.limits, closing.arrived, deadline).await {
+                Ok(admitted) => admitted,
+                Err(refused) => return closing.refuse(refused),
             };
-        let (snapshot, class) = (&view.snapshot, identified.route.class);
-        let deadline = outgoing.deadline(closing.arrived);
-        let admitted = match admit::admit(identified, &self.limits, closing.arrived, deadline).await {
-            Ok(admitted) => admitted,
-            Err(refused) => return closing.refuse(refused),
-        };
-        let Identified { tenant, route, .. } = &admitted.identified;
-        self.top.admitted(tenant, route.cost, closing.arrived);
-        let waiting = closing.waits(class, inside);
-        let admitted = match admitted.permit.delay() {
-            Duration::ZERO => admitted,
-            // In a box, which keeps every other request's future small.
-            _ => Box::pin(admit::wait_for_turn(admitted)).await,
-        };
-        let placed = place::place(admitted, view);
-        let chosen = choose::choose(placed, snapshot);
-        let exchange = forward::Exchange { view, metrics: &self.metrics, call, body: &body };
-        let forwarded = forward::forward(chosen, &mut outgoing, &exchange).await;
-        if let Ok(answer) = &forwarded.answer {
-            span.record("cell", answer.on_cell.cell().id.as_str());
+            let Identified { tenant, route, .. } = &admitted.identified;
+            self.top.admitted(tenant, route.cost, closing.arrived);
+            let waiting = closing.waits(class, inside);
+            let admitted = match admitted.permit.delay() {
+                Duration::ZERO => admitted,
+                // In a box as well.
+                _ => Box::pin(admit::wait_for_turn(admitted)).await,
+            };
+            let placed = place::place(admitted, view);
+            let chosen = choose::choose(placed, snapshot);
+            let exchange = forward::Exchange { view, metrics: &self.metrics, call, body: &body };
+            let forwarded = forward::forward(chosen, &mut outgoing, &exchange).await;
+            if let Ok(answer) = &forwarded.answer {
+                span.record("cell", answer.on_cell.cell().id.as_str());
+            }
+            return closing.release(forwarded, waiting);
         }
-        closing.release(forwarded, waiting)
     }
 
-    /// The journey anew, once there is nothing to wait for. In a box, since it leads back there.
-    fn go_round(
-        &self,
-        peer: SocketAddr,
-        detour: Detour,
-        span: Span,
-        arrived: Instant,
-    ) -> Pin<Box<dyn Future<Output = Response<Reply>> + Send + '_>> {
-        Box::pin(async move {
-            if let Err(rejection) = detour.wait(arrived).await {
-                let (view, is_grpc) = (&self.view.current(), detour.is_grpc);
-                let (metrics, top) = (&self.metrics, &*self.top);
-                return Closing { view, metrics, top, arrived, is_grpc }.reject(rejection);
-            }
-            self.journey(peer, detour.request, span, arrived).await
-        })
+    /// The request, once there is nothing to wait for, or the answer where that takes too long.
+    async fn go_round(&self, detour: Detour, arrived: Instant) -> Result<Request<Incoming>, Response<Reply>> {
+        let Err(rejection) = detour.wait(arrived).await else { return Ok(detour.request) };
+        let (view, is_grpc) = (&self.view.current(), detour.is_grpc);
+        let (metrics, top) = (&self.metrics, &*self.top);
+        Err(Closing { view, metrics, top, arrived, is_grpc }.reject(rejection))
     }
 
     /// Everything before the limits are asked, or the answer of who does not come so far. No `async fn`: that would keep the
@@ -285,3 +283,6 @@ fn settle(head: &mut Parts) -> Result<Target, Rejection> {
         Rejection::new(reason, error.to_string())
     })
 }
+
+#[cfg(test)]
+mod tests;

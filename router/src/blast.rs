@@ -2,7 +2,7 @@
 //! each of them is, and how it is known, is the caller's affair.
 
 use cofferdam_model::{CellId, CellIndex, Shard, TenantId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Whose neighbours are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +24,8 @@ pub struct Known<'a> {
     pub load: Option<Load>,
 }
 
-/// What a tenant has done lately, as one router saw it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// What a tenant has done lately, as one router saw it, or several together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
     /// Requests that were admitted: never too low.
     pub requests: u64,
@@ -37,8 +37,17 @@ pub struct Load {
     pub in_flight: u32,
 }
 
+/// Whom to name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    /// How many of each group.
+    pub most: usize,
+    /// Whether those too that share nothing, all of them.
+    pub others: bool,
+}
+
 /// The neighbours, in groups.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blast {
     /// Whose neighbours they are, unless it is a cell's.
     pub tenant: Option<String>,
@@ -48,13 +57,16 @@ pub struct Blast {
     pub groups: [Group; 2],
     /// Tenants that are known and share nothing.
     pub share_none: usize,
+    /// Which, where those are named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<Vec<Neighbour>>,
 }
 
 /// Tenants that share equally much.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     /// `all` cells of the tenant or `some`; of a cell, those whose `home` it is or `other` tenants that have it.
-    pub shares: &'static str,
+    pub shares: String,
     /// How many there are.
     pub n_tenants: usize,
     /// What they sent together, where that is known.
@@ -65,8 +77,8 @@ pub struct Group {
     pub not_shown: usize,
 }
 
-/// A tenant that shares cells.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A tenant beside the one that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Neighbour {
     /// Which.
     pub tenant: String,
@@ -78,12 +90,12 @@ pub struct Neighbour {
 }
 
 impl Blast {
-    /// Sorts `known` into groups, each in the order in which they come, and shows `most` of each. `cells` has the names.
+    /// Sorts `known` into groups, each in the order in which they come, and names some of them. `cells` has the names.
     pub fn new<'a>(
         of: BlastOf<'_>,
         cells: &[CellId],
         known: impl IntoIterator<Item = Known<'a>>,
-        most: usize,
+        shown: Shown,
     ) -> Self {
         let names = |shard: &[CellIndex]| shard.iter().map(|cell| cells[cell.get()].to_string()).collect();
         let (tenant, of_cells, shares) = match &of {
@@ -93,16 +105,20 @@ impl Blast {
             BlastOf::Cell(cell) => (None, names(&[*cell]), ["home", "other"]),
         };
         let mut groups = shares.map(Group::none);
-        let mut share_none = 0;
+        let (mut share_none, mut others) = (0, shown.others.then(Vec::new));
         for known in known {
+            let neighbour = || Neighbour::new(&known, names);
             match of.group(&known) {
                 Some(Shares::Itself) => {}
-                Some(Shares::Most) => groups[0].add(&known, names, most),
-                Some(Shares::Less) => groups[1].add(&known, names, most),
-                None => share_none += 1,
+                Some(Shares::Most) => groups[0].add(known.load, neighbour, shown.most),
+                Some(Shares::Less) => groups[1].add(known.load, neighbour, shown.most),
+                None => {
+                    share_none += 1;
+                    others.iter_mut().for_each(|others| others.push(neighbour()));
+                }
             }
         }
-        Self { tenant, cells: of_cells, groups, share_none }
+        Self { tenant, cells: of_cells, groups, share_none, others }
     }
 }
 
@@ -131,21 +147,28 @@ impl BlastOf<'_> {
 }
 
 impl Group {
-    fn none(shares: &'static str) -> Self {
-        Self { shares, n_tenants: 0, requests: None, tenants: Vec::new(), not_shown: 0 }
+    /// One without tenants.
+    pub fn none(shares: &str) -> Self {
+        Self { shares: shares.to_owned(), n_tenants: 0, requests: None, tenants: Vec::new(), not_shown: 0 }
     }
 
-    fn add(&mut self, known: &Known<'_>, names: impl Fn(&[CellIndex]) -> Vec<String>, most: usize) {
+    /// Counts a tenant, and names it where fewer than `most` are.
+    pub fn add(&mut self, load: Option<Load>, neighbour: impl FnOnce() -> Neighbour, most: usize) {
         self.n_tenants += 1;
-        if let Some(load) = known.load {
+        if let Some(load) = load {
             *self.requests.get_or_insert_default() += load.requests;
         }
-        if self.tenants.len() == most {
-            self.not_shown += 1;
-            return;
+        match self.tenants.len() == most {
+            true => self.not_shown += 1,
+            false => self.tenants.push(neighbour()),
         }
+    }
+}
+
+impl Neighbour {
+    fn new(known: &Known<'_>, names: impl Fn(&[CellIndex]) -> Vec<String>) -> Self {
         let (tenant, cells) = (known.tenant.to_string(), names(known.shard.cells()));
-        self.tenants.push(Neighbour { tenant, cells, load: known.load });
+        Self { tenant, cells, load: known.load }
     }
 }
 
@@ -175,7 +198,7 @@ mod tests {
             known("w", &CA, 7),
             known("x", &CD, 1),
         ];
-        Blast::new(of, &cells, known, most)
+        Blast::new(of, &cells, known, Shown { most, others: false })
     }
 
     fn names(group: &Group) -> Vec<&str> {
@@ -187,7 +210,7 @@ mod tests {
         let t = known("t", &AB, 0);
         let blast = blast(BlastOf::Tenant(t.tenant, t.shard), 1);
         let [all, some] = &blast.groups;
-        assert_eq!((all.shares, all.n_tenants, all.requests, all.not_shown), ("all", 2, Some(6), 1));
+        assert_eq!((&*all.shares, all.n_tenants, all.requests, all.not_shown), ("all", 2, Some(6), 1));
         assert_eq!((names(all), names(some)), (vec!["u"], vec!["w"]));
         assert_eq!((blast.cells, blast.share_none), (vec!["a".to_owned(), "b".to_owned()], 1));
     }
@@ -196,8 +219,8 @@ mod tests {
     fn a_cells_tenants_are_at_home_there_or_have_it_besides() {
         let blast = blast(BlastOf::Cell(CellIndex(0)), 10);
         let [home, other] = &blast.groups;
-        assert_eq!((home.shares, names(home)), ("home", vec!["t", "v"]));
-        assert_eq!((other.shares, names(other)), ("other", vec!["u", "w"]));
+        assert_eq!((&*home.shares, names(home)), ("home", vec!["t", "v"]));
+        assert_eq!((&*other.shares, names(other)), ("other", vec!["u", "w"]));
         assert_eq!((blast.tenant, blast.share_none), (None, 1));
     }
 }

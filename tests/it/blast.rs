@@ -4,8 +4,8 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::support::files::{cell_id, fleet};
-use crate::support::processes::run;
+use crate::support::files::{cell_id, fleet, revision};
+use crate::support::processes::{free_port, run};
 use crate::support::raw::{self, get};
 use crate::support::routers::TestRouter;
 use crate::support::scripted::Scripted;
@@ -102,6 +102,66 @@ async fn a_cells_tenants_are_told_by_whether_it_is_their_home() {
     let printed = text(blast(&router, &["--cell", "cell-c"]).await.stdout);
     assert!(printed.contains("1 tenant is at home there; 1 requests\n"), "{printed}");
     assert!(printed.contains("1 tenant has it besides another home; 2 requests\n"), "{printed}");
+}
+
+#[tokio::test]
+async fn two_routers_are_asked_as_one_and_a_tenant_that_both_have_seen_is_one() {
+    let (router, cells) = start().await;
+    let addresses: Vec<_> = cells.iter().map(|cell| cell.address).collect();
+    let second = TestRouter::start(&fleet(&addresses, FILE));
+    // `hooli` has one request an hour at each, and `acme` itself was at the first alone.
+    for (tenant, times) in [("globex", 2), ("hooli", 4), ("umbrella", 1), ("initech", 1)] {
+        let mut client = raw::Client::connect(second.data).await;
+        for _ in 0..times {
+            client.ask(get("/", tenant)).await;
+        }
+    }
+    let at = format!("http://{}/", second.admin);
+    let told = async |words: &[&str]| {
+        let words = [&["--admin", &at], words].concat();
+        let output = blast(&router, &words).await;
+        assert!(output.status.success(), "{output:?}");
+        text(output.stdout)
+    };
+    let answer: Value = serde_json::from_str(&told(&["acme", "--json"]).await).unwrap();
+    let of = |name: &str, requests, refused| (name.to_owned(), Some(requests), Some(refused));
+    assert_eq!(group(&answer, 0), [of("globex", 7, 0), of("hooli", 2, 5)], "all of its cells");
+    assert_eq!(group(&answer, 1), [of("initech", 3, 0)], "one of them");
+    assert_eq!((&answer["groups"][0]["requests"], &answer["share_none"]), (&json!(9), &json!(1)));
+    let seen = &answer["seen"];
+    assert_eq!((&seen["tenants"], &seen["requests"]), (&json!(5), &json!(17)));
+
+    let printed = told(&["acme", "-n", "1"]).await;
+    for said in [
+        "of 17 requests in the last ",
+        " s at 2 routers: 5 tenants counted, everybody who sent something among them\n",
+        "2 tenants have all its cells, and are lost with it; 9 requests\n",
+        " and 1 more, not shown (-n)\n",
+    ] {
+        assert!(printed.contains(said), "{said}: {printed}");
+    }
+    assert!(!printed.contains("differ"), "{printed}");
+    // The same router twice has not seen twice as much.
+    let twice = format!("http://{}", router.admin);
+    let output = blast(&router, &["--admin", &twice, "acme", "--json"]).await;
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["seen"]["requests"], 12);
+    // One that has another file is told apart.
+    second.reload(&revision(2, &addresses, &FILE.replace("hooli: [cell-a", "hooli: [cell-d"))).await.unwrap();
+    let printed = told(&["acme"]).await;
+    for said in [
+        "at revision 1, ",
+        "at revision 2, ",
+        "the routers differ, and a tenant is shown where it shares most",
+    ] {
+        assert!(printed.contains(said), "{said}: {printed}");
+    }
+    let answer: Value = serde_json::from_str(&told(&["acme", "--json"]).await).unwrap();
+    assert_eq!(group(&answer, 0), [of("globex", 7, 0), of("hooli", 2, 5)], "at one of them");
+    let nobody = format!("http://{}", free_port());
+    let output = blast(&router, &["acme", "--admin", &nobody]).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(output.stderr).contains(&format!("could not ask the router at {nobody}")));
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! `GET /blast?tenant=T&n=20`, or `?cell=C`: which tenants share cells with one, or have a cell, out of those that this router
-//! has seen lately. Bounded: the tenants that are counted one by one, and the first `n` of each group.
+//! has seen lately. Bounded: the tenants that are counted one by one, and the first `n` of each group. `others=true` names those too
+//! that share nothing, for whoever puts the answers of several routers together.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::refusal::{Refused, tenant_of};
 use super::state::Admin;
-use crate::blast::{Blast, BlastOf, Known, Load};
+use crate::blast::{Blast, BlastOf, Known, Load, Shown};
 use crate::top::{By, Top};
 
 /// How many tenants of each group are shown where nobody says.
@@ -25,6 +26,8 @@ pub(super) struct Asked {
     cell: Option<String>,
     #[serde(default = "shown")]
     n: u16,
+    #[serde(default)]
+    others: bool,
 }
 
 fn shown() -> u16 {
@@ -93,11 +96,12 @@ pub(super) async fn show(
     let only_refused = refused.entries.iter().filter(|entry| refusals.contains_key(&entry.key));
     seen.extend(only_refused.map(|entry| known(entry.key, 0, 0, entry.count)));
     let tenants = seen.len();
+    let shown = Shown { most: asked.n.into(), others: asked.others };
     Ok(Json(Answer {
         fleet: fleet.name.to_string(),
         revision: fleet.revision.0,
         digest: placement.digest().to_string(),
-        blast: Blast::new(of, placement.cells(), seen, asked.n.into()),
+        blast: Blast::new(of, placement.cells(), seen, shown),
         seen: Seen {
             window_ms: used.covers.as_millis() as u64,
             tenants,

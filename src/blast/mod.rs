@@ -1,5 +1,7 @@
-//! `cofferdam blast`: who shares cells with a tenant, or has a cell. A running router knows whom it has seen and what they
+//! `cofferdam blast`: who shares cells with a tenant, or has a cell. Running routers know whom they have seen and what they
 //! sent; a fleet file and a list of tenants know where everybody is.
+
+mod merged;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,7 +11,7 @@ use anyhow::Context;
 use cofferdam_fleet::Fleet;
 use cofferdam_model::{CellId, TenantId};
 use cofferdam_placement::Placement;
-use cofferdam_router::{Blast, BlastOf, Known, placement_spec};
+use cofferdam_router::{Blast, BlastOf, Known, Shown, placement_spec};
 use reqwest::Url;
 use serde_json::{Value, json};
 
@@ -28,9 +30,9 @@ pub(crate) struct Args {
     #[arg(long)]
     cell: Option<String>,
 
-    /// A router's admin listener
+    /// A router's admin listener; of several, what each has seen is added up
     #[arg(long, default_value = "http://127.0.0.1:7001", conflicts_with = "fleet")]
-    admin: String,
+    admin: Vec<String>,
 
     /// Take the tenants of a list by this fleet file, and ask no router
     #[arg(long, requires = "tenants")]
@@ -75,15 +77,36 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// One router's answer, or that of several together.
 async fn ask(args: &Args) -> anyhow::Result<Result<Value, ExitCode>> {
-    let n = args.n.to_string();
-    let words = [("tenant", args.tenant.as_deref()), ("cell", args.cell.as_deref()), ("n", Some(n.as_str()))];
-    let words = words.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    let url = Url::parse_with_params(&format!("{}/blast", args.admin.trim_end_matches('/')), words)
-        .with_context(|| format!("{:?} is no address", args.admin))?;
+    let mut admins: Vec<&str> = Vec::new();
+    for admin in args.admin.iter().map(|admin| admin.trim_end_matches('/')) {
+        // One that is named twice has not seen twice as much.
+        if !admins.contains(&admin) {
+            admins.push(admin);
+        }
+    }
+    if let [admin] = admins[..] {
+        let n = args.n.to_string();
+        return ask_one(args, admin, &[("n", &n)]).await;
+    }
+    let (all, mut answers) = (u16::MAX.to_string(), Vec::new());
+    for admin in admins {
+        match ask_one(args, admin, &[("n", &all), ("others", "true")]).await? {
+            Ok(answer) => answers.push((admin.to_owned(), answer)),
+            Err(code) => return Ok(Err(code)),
+        }
+    }
+    merged::merged(answers, args.n.into()).map(Ok)
+}
+
+async fn ask_one(args: &Args, admin: &str, more: &[(&str, &str)]) -> anyhow::Result<Result<Value, ExitCode>> {
+    let of = [("tenant", args.tenant.as_deref()), ("cell", args.cell.as_deref())];
+    let words = of.into_iter().filter_map(|(name, value)| Some((name, value?))).chain(more.iter().copied());
+    let url = Url::parse_with_params(&format!("{admin}/blast"), words)
+        .with_context(|| format!("{admin:?} is no address"))?;
     let request = asked::client()?.get(url);
-    let answer = asked::answer(request, || format!("could not ask the router at {}", args.admin)).await?;
-    match answer {
+    match asked::answer(request, || format!("could not ask the router at {admin}")).await? {
         Ok(text) => Ok(Ok(asked::json(&text)?)),
         Err(code) => Ok(Err(code)),
     }
@@ -107,7 +130,7 @@ fn of_list(args: &Args, fleet: Fleet, list: &Path) -> anyhow::Result<Value> {
     let tenants = tenant_list::read(list, &fleet.tenant.alphabet)?;
     let known =
         tenants.iter().map(|&tenant| Known { tenant, shard: placement.place(&tenant).shard, load: None });
-    let blast = Blast::new(of, placement.cells(), known, args.n.into());
+    let blast = Blast::new(of, placement.cells(), known, Shown { most: args.n.into(), others: false });
     let mut answer = json!({
         "fleet": fleet.name.as_str(),
         "revision": fleet.revision.0,
@@ -127,12 +150,9 @@ fn text(answer: &Value) -> String {
         Some(tenant) => format!("tenant {tenant} is on {cells}"),
         None => format!("cell {cells}"),
     };
-    let [fleet, revision, digest] = ["fleet", "revision", "digest"].map(|name| word(&answer[name]));
-    let mut lines = vec![
-        head,
-        format!("fleet {fleet} at revision {revision}, digest {digest}"),
-        whom_it_knows(&answer["seen"]),
-    ];
+    let mut lines = vec![head];
+    lines.extend(which_table(answer));
+    lines.push(whom_it_knows(&answer["seen"], answer["routers"].as_array().map_or(1, Vec::len)));
     for group in answer["groups"].as_array().into_iter().flatten() {
         lines.push(String::new());
         lines.push(headline(group));
@@ -148,22 +168,40 @@ fn text(answer: &Value) -> String {
     lines.join("\n")
 }
 
+/// Which file places everybody, or how routers differ in that.
+fn which_table(answer: &Value) -> Vec<String> {
+    let table = |of: &Value| {
+        let [revision, digest] = ["revision", "digest"].map(|name| word(&of[name]));
+        format!("fleet {} at revision {revision}, digest {digest}", word(&answer["fleet"]))
+    };
+    let routers = answer["routers"].as_array().map_or(&[][..], Vec::as_slice);
+    let same = |of: &Value, name: &str| of[name] == answer[name];
+    if routers.iter().all(|of| ["revision", "digest", "cells"].into_iter().all(|name| same(of, name))) {
+        return vec![table(answer)];
+    }
+    let each =
+        routers.iter().map(|of| format!("{}: {}, on {}", word(&of["admin"]), table(of), list(&of["cells"])));
+    let differ = "the routers differ, and a tenant is shown where it shares most".to_owned();
+    each.chain([differ]).collect()
+}
+
 /// How much the answer can know.
-fn whom_it_knows(seen: &Value) -> String {
+fn whom_it_knows(seen: &Value, n_routers: usize) -> String {
     let tenants = word(&seen["tenants"]);
     let Some(window_ms) = seen["window_ms"].as_u64() else {
         return format!("the list has {tenants} tenants");
     };
-    let [requests, above, known] =
-        ["requests", "counted_above", "tenants_with_limits"].map(|name| word(&seen[name]));
+    let [requests, above] = ["requests", "counted_above"].map(|name| word(&seen[name]));
     let whom = match above.as_str() {
         "0" => "everybody who sent something".to_owned(),
         above => format!("everybody with more than {above} requests"),
     };
+    let at = if n_routers == 1 { "this router".to_owned() } else { format!("{n_routers} routers") };
+    let known = seen["tenants_with_limits"].as_u64();
     format!(
-        "of {requests} requests in the last {} s at this router: {tenants} tenants counted, {whom} among them; \
-         {known} have a state here",
-        window_ms / 1000
+        "of {requests} requests in the last {} s at {at}: {tenants} tenants counted, {whom} among them{}",
+        window_ms / 1000,
+        known.map_or_else(String::new, |known| format!("; {known} have a state here"))
     )
 }
 

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anstream::println;
-use anyhow::ensure;
 use cofferdam_fleet::{Choose, Fleet};
 use cofferdam_placement::{CellChange, CellShare, Comparison, Placement, Sets};
 use cofferdam_router::{Judged, placement_spec};
@@ -25,7 +24,7 @@ pub(crate) struct Args {
     json: bool,
 
     /// Let a change pass that is refused, and say why; routers want `placement.force` in the file itself
-    #[arg(long, value_name = "REASON")]
+    #[arg(long, value_name = "REASON", value_parser = reason)]
     force: Option<String>,
 }
 
@@ -65,7 +64,6 @@ impl Side {
 
 #[expect(clippy::print_stderr, reason = "a command speaks to its user")]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    ensure!(args.force.as_ref().is_none_or(|reason| !reason.trim().is_empty()), "--force needs a reason");
     let (old, new) = (Side::load(&args.from)?, Side::load(&args.to)?);
     let before = old.fleet.placement.force.as_deref();
     let judged = Judged::new(&old.placement, before, &new.fleet, &new.placement);
@@ -90,6 +88,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         None => Ok(ExitCode::FAILURE),
     }
+}
+
+/// Words that say something.
+fn reason(text: &str) -> Result<String, &'static str> {
+    let reason = text.trim();
+    if reason.is_empty() { Err("a reason says why") } else { Ok(reason.to_owned()) }
 }
 
 /// Why routers would not take the new file whatever it moves: no part of the plan, since the file may not be done yet.

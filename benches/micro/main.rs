@@ -10,9 +10,11 @@ mod compartments;
 mod contest;
 mod lookup;
 mod pool;
+mod processor;
 mod queue;
 mod ratios;
 mod semaphore;
+mod simulated;
 mod table;
 mod tenants;
 mod top;
@@ -49,6 +51,7 @@ fn main() {
     if std::env::args().any(|argument| argument == "--bench") {
         ratios::print(&mut contests);
         table::print_processor_times();
+        simulated::print_processor_times();
         println!("a waiter, its tenant and its future: {} bytes (target 1024)", queue::bytes_of_a_waiter());
     }
 }

@@ -3,13 +3,12 @@
 
 use std::collections::HashMap;
 use std::hint::black_box;
-use std::time::Duration;
 
 use cofferdam_model::{CellId, CellIndex, CellState, Weight, ZoneId};
 use cofferdam_placement::{CellSpec, Placement, Slots, Spec};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::contest::{Contest, alone};
+use crate::processor;
 use crate::tenants::random_tenants;
 
 pub(crate) fn contests() -> Vec<Contest> {
@@ -34,7 +33,7 @@ fn contest(n_cells: usize) -> Contest {
     Contest {
         name: format!("table build, {n_cells} cells"),
         ours: alone(move |_| {
-            black_box(Placement::build(&spec).expect("the cells have names of their own"));
+            black_box(build(&spec));
         }),
         reference_name: "hash map",
         reference: alone(move |_| {
@@ -45,30 +44,17 @@ fn contest(n_cells: usize) -> Contest {
     }
 }
 
-/// How long this thread had the processor for whole builds, and for one out of the table before, from which a cell is missing.
-/// The least of three, which is what the machine did least beside.
+/// How much of the processor whole builds take, and one out of the table before, from which a cell is missing.
 pub(crate) fn print_processor_times() {
-    let built = |spec: &Spec| Placement::build(spec).expect("the cells have names of their own");
-    let print = |what: &str, target: &str, times: [Duration; 3]| {
-        let least = times.into_iter().min().unwrap_or_default();
-        println!("{what}: {:.0} ms of CPU{target}", 1000.0 * least.as_secs_f64());
-    };
     let small = spec(100);
-    print(
-        "table build, 100 cells, 65536 slots",
-        " (target 100)",
-        [(); 3].map(|()| processor_time(|| built(&small))),
-    );
+    processor::print("table build, 100 cells, 65536 slots", Some(100), || build(&small));
     let large = Spec { slots: Slots::Pow20, ..spec(1000) };
-    print("table build, 1000 cells, 1048576 slots", "", [(); 3].map(|()| processor_time(|| built(&large))));
-    let before = built(&Spec { slots: Slots::Pow20, ..spec(999) });
+    processor::print("table build, 1000 cells, 1048576 slots", None, || build(&large));
+    let before = build(&Spec { slots: Slots::Pow20, ..spec(999) });
     let one_more = || Placement::build_after(&large, &before).expect("the cells have names of their own");
-    print("the same out of the table of 999 cells", "", [(); 3].map(|()| processor_time(one_more)));
+    processor::print("the same out of the table of 999 cells", None, one_more);
 }
 
-fn processor_time<T>(act: impl FnOnce() -> T) -> Duration {
-    let now = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
-    let begun = now();
-    black_box(act());
-    now() - begun
+pub(crate) fn build(spec: &Spec) -> Placement {
+    Placement::build(spec).expect("the cells have names of their own")
 }

@@ -74,16 +74,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs the trials, behind a bar on standard error where that is a terminal.
+/// Runs the trials, behind a bar on standard error where that is a terminal. It steps within a trial too, since one may be large.
 fn estimate(placement: &Placement, fleet: &Fleet, simulation: Simulation, trials: u64) -> Estimates {
-    let bar = ProgressBar::new(trials);
-    let style = ProgressStyle::with_template("[{bar:50}] {pos} of {len} trials, {eta} left");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+    let bar = ProgressBar::new(trials.saturating_mul(simulation.tenants));
+    let style = format!("[{{bar:40}}] {{percent}} % of {trials} trials, {{eta}} left");
+    let style = ProgressStyle::with_template(&style).unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.set_style(style.progress_chars("=> "));
     bar.enable_steady_tick(STEP);
     let mut estimates = Estimates::new(fleet, placement);
     for number in 0..trials {
-        estimates.add(&simulation.trial(placement, number));
-        bar.inc(1);
+        estimates.add(&simulation.watched_trial(placement, number, |n_more| bar.inc(n_more)));
     }
     bar.finish_and_clear();
     estimates

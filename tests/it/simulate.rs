@@ -1,11 +1,15 @@
 //! `cofferdam simulate` as a process: what must come out of it, the same again for the same seed, and its picture.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::processes::run;
+use crate::support::processes::{EXE, run};
 
 /// How many standard errors an estimate may be off. A right one is further off once in 16,000, and with these seeds none is.
 const MOST_ERRORS: f64 = 4.0;
@@ -164,4 +168,47 @@ fn the_table_has_every_figure_and_what_cannot_be_simulated_is_refused() {
     for flags in [["--tenants", "1"], ["--trials", "0"], ["--bad", "10000"]] {
         assert_eq!(simulate(&flags).status.code(), Some(1), "{flags:?}");
     }
+}
+
+/// Runs the command with its standard error on a terminal. What it printed, and what the terminal was sent.
+fn on_a_terminal(arguments: &[&str]) -> (String, String) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let terminal = openpt(flags).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let child = {
+        let mut command = Command::new(EXE);
+        command.args(arguments).env("TERM", "xterm").stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(ioctl_tiocgptpeer(&terminal, flags).unwrap()).spawn().unwrap()
+    };
+    let mut sent = Vec::new();
+    // A terminal that nobody has any more ends with an error.
+    let ended = File::from(terminal).read_to_end(&mut sent);
+    assert_eq!(ended.unwrap_err().raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()));
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    (String::from_utf8(output.stdout).unwrap(), String::from_utf8(sent).unwrap())
+}
+
+/// How far the bar was, each time that it was drawn.
+fn percents(sent: &str) -> Vec<u8> {
+    let drawn = sent.split(" % of 1 trials").map(|before| before.rsplit(' ').next().unwrap());
+    drawn.filter_map(|percent| percent.parse().ok()).collect()
+}
+
+#[test]
+fn a_bar_goes_on_within_a_trial_and_is_taken_away_in_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = fleet(folder.path(), &[8]);
+    // The second is for a machine that has done the first before anything is drawn.
+    let goes_on = ["1000000", "30000000"].into_iter().find_map(|tenants| {
+        let flags = ["simulate", "--fleet", &file, "--tenants", tenants, "--trials", "1"];
+        let (printed, sent) = on_a_terminal(&flags);
+        assert!(printed.contains(&format!("1 trials of {tenants} tenants")), "{printed}");
+        percents(&sent).into_iter().any(|percent| (1..100).contains(&percent)).then_some(sent)
+    });
+    let sent = goes_on.expect("a bar that stands neither at its beginning nor at its end");
+    assert!(sent.contains("[=") && sent.contains(" left"), "{sent:?}");
+    let (_, last) = sent.rsplit_once(" left").unwrap();
+    assert!(last.contains("\r\x1b[2K"), "{last:?}");
 }

@@ -8,6 +8,9 @@ use cofferdam_model::{Alphabet, Shard, TenantId};
 
 use crate::placement::Placement;
 
+/// How many tenants go by before whoever watches hears of them: about a millisecond's.
+const TOLD_EVERY: u64 = 1 << 14;
+
 /// Trials of one kind. Each has tenants of its own, with as many cells as usual, placed by their slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Simulation {
@@ -40,6 +43,11 @@ impl Simulation {
     /// Runs the trial of this number. The first tenants are the bad ones: ids are hashed, so that no other choice is more
     /// of one.
     pub fn trial(&self, placement: &Placement, number: u64) -> Trial {
+        self.watched_trial(placement, number, |_| {})
+    }
+
+    /// The same for who watches: `went_on` hears of so many tenants more, now and then, and in the end of all of them.
+    pub fn watched_trial(&self, placement: &Placement, number: u64, mut went_on: impl FnMut(u64)) -> Trial {
         let (n_cells, size) = (placement.cells().len(), placement.shard_size());
         let mut trial = Trial {
             overlap: vec![0; size + 1],
@@ -53,6 +61,9 @@ impl Simulation {
         let mut names = Names::new(self.seed, number);
         let mut first_of_two: Option<Shard<'_>> = None;
         for tenant in 0..self.tenants {
+            if tenant % TOLD_EVERY == TOLD_EVERY - 1 {
+                went_on(TOLD_EVERY);
+            }
             let shard = placement.shard_of_slot(placement.slot_of(&names.tenant(tenant)));
             trial.homes[shard.cells()[0].get()] += 1;
             shard.cells().iter().for_each(|cell| trial.inclusion[cell.get()] += 1);
@@ -70,6 +81,7 @@ impl Simulation {
                 _ => trial.partly_covered += 1,
             }
         }
+        went_on(self.tenants % TOLD_EVERY);
         trial
     }
 }

@@ -107,6 +107,19 @@ proptest! {
     }
 }
 
+#[test]
+fn whoever_watches_a_trial_hears_of_every_tenant_once_and_of_a_large_one_before_its_end() {
+    let placement = build(&equal(8));
+    for (tenants, least) in [(2, 1), (1000, 1), (1_000_000, 5)] {
+        let simulation = Simulation { tenants, bad: 1, seed: 6 };
+        let mut heard = Vec::new();
+        let trial = simulation.watched_trial(&placement, 3, |n_more| heard.push(n_more));
+        assert_eq!(heard.iter().sum::<u64>(), tenants);
+        assert!(heard.len() >= least && heard.len() <= 100, "{heard:?}");
+        assert_eq!(trial, simulation.trial(&placement, 3));
+    }
+}
+
 /// What share of the trials' tenants it is, on average, and the standard error of that.
 fn estimate(trials: &[Trial], share: impl Fn(&Trial) -> f64) -> (f64, f64) {
     let (shares, n): (Vec<f64>, _) = (trials.iter().map(share).collect(), trials.len() as f64);

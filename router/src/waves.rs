@@ -57,6 +57,11 @@ impl Wave {
         self.release.n_slots()
     }
 
+    /// How many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.release.bytes()
+    }
+
     /// How many have had their turn.
     pub(crate) fn n_loose(&self) -> u32 {
         self.n_loose.load(Ordering::Relaxed)

@@ -234,6 +234,12 @@ impl Placement {
         self.shard_size
     }
 
+    /// How many bytes the tables take: 2 for each cell of each slot's largest shard, and as much again, or less, while cells drain.
+    pub fn table_bytes(&self) -> usize {
+        let tables = std::iter::once(&self.table).chain(&self.before_drain);
+        tables.map(|table| size_of_val(table.cells())).sum()
+    }
+
     /// How many cells the largest shard has.
     pub(crate) fn width(&self) -> usize {
         self.width

@@ -59,6 +59,11 @@ impl Release {
         self.turns.len() as u32
     }
 
+    /// How many bytes it takes beside the tables: 8 for each slot that changes, and 2 for each cell that it had.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.turns) + size_of_val(&*self.old)
+    }
+
     /// What a slot has of its old cells, at most `size`, where `n_released` slots have had their turn and it has not.
     pub fn before(&self, slot: u32, size: usize, n_released: u32) -> Option<Shard<'_>> {
         let at = self.turns.binary_search_by_key(&slot, |(slot, _)| *slot).ok()?;

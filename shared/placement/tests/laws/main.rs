@@ -1,5 +1,5 @@
 //! The laws of placement, shown on whole tables: what is golden, how shares fall, what moves, what a comparison
-//! and the gate say of that, what zones and pins do, which tenants can have cells of their own, what simulated tenants
+//! and the gate say of that, what zones and pins do, what all of it takes in memory, which tenants can have cells of their own, what simulated tenants
 //! share, and what is refused.
 
 #![expect(clippy::unwrap_used, reason = "what does not parse or build here is a failed test")]
@@ -10,6 +10,7 @@ mod distinct;
 mod fleets;
 mod gate;
 mod golden;
+mod memory;
 mod movement;
 mod proportional;
 mod refusals;

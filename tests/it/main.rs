@@ -34,6 +34,7 @@ mod limits_published;
 mod limits_routes;
 mod limits_settled;
 mod malformed;
+mod many_slots;
 mod moved;
 mod observability;
 mod overrides_on_disk;

@@ -60,5 +60,5 @@ mod streaming;
 mod top;
 mod transfers;
 mod tunnels;
-mod when_full;
 mod waits;
+mod when_full;

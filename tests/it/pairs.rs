@@ -8,6 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::processes::{EXE, run};
+use crate::support::routers::TestRouter;
 
 const CELLS: &str = "fleet: f\ncells:\n  - { id: a, zone: one, url: 'http://a:1' }\n  - { id: 1e3, zone: one, url: 'http://a:2' }\n  \
                      - { id: c, zone: two, url: 'http://a:3' }\n  - { id: d, zone: two, url: 'http://a:4' }\n";
@@ -116,4 +117,40 @@ fn a_list_comes_from_standard_input_too_and_what_is_no_tenant_is_bad_input() {
     assert!(text(output.stderr).contains("list: line 2: tenant id has 'B' at 0"));
     std::fs::remove_file(folder.file("list")).unwrap();
     assert_eq!(folder.pairs(&[]).status.code(), Some(2));
+}
+
+#[tokio::test]
+async fn pins_of_operators_are_spent_where_a_router_is_asked_and_who_has_one_stays() {
+    // Two zones of two cells have four pairs.
+    let file = format!("{CELLS}limits: {{ routers: 1 }}\n");
+    let folder = Folder::new(&file, "acme\nbig\nglobex\n");
+    let router = TestRouter::start(&file);
+    for (tenant, to) in [("vast", r#"["a", "d"]"#), ("big", r#"["1e3", "c"]"#)] {
+        let body = format!(r#"{{"to": {to}, "for": "1h", "reason": "a test"}}"#);
+        assert_eq!(router.tell("PUT", &format!("/tenants/{tenant}/pin"), &body).await.status(), 200);
+    }
+    let admin = format!("http://{}", router.admin);
+    let pairs = async |folder: &Folder| {
+        let (fleet, list, admin) = (folder.file("fleet.yaml"), folder.file("list"), admin.clone());
+        let run = move || run(&["pairs", "--fleet", &fleet, "--tenants", &list, "--json", "--admin", &admin]);
+        tokio::task::spawn_blocking(run).await.unwrap()
+    };
+    let output = pairs(&folder).await;
+    assert!(output.status.success(), "{output:?}");
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["set_apart"], serde_json::json!(["big"]));
+    let pin = |pin: &Value| -> BTreeSet<String> { serde_json::from_value(pin["cells"].clone()).unwrap() };
+    let given: BTreeSet<_> = json["pins"].as_array().unwrap().iter().map(pin).collect();
+    let left = [["a", "c"], ["1e3", "d"]].map(|pair| pair.map(str::to_owned).into_iter().collect());
+    assert_eq!(given, BTreeSet::from(left));
+    std::fs::write(folder.file("list"), "acme\nglobex\ninitech\n").unwrap();
+    let output = pairs(&folder).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(output.stderr).ends_with("2 of 4 such sets are left: pins have spent 2\n"));
+    // Without a router nobody knows of them.
+    assert!(folder.pairs(&[]).status.success());
+    std::fs::write(folder.file("fleet.yaml"), file.replace("fleet: f", "fleet: g")).unwrap();
+    let output = pairs(&folder).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(output.stderr).contains("is of fleet f, and the file of g"));
 }

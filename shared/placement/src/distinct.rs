@@ -54,11 +54,24 @@ pub struct Spent {
 ///
 /// Where there are not as many sets as tenants: see [`Spent`]. Then nobody is given any.
 pub fn distinct(placement: &Placement, tenants: &[TenantId]) -> Result<Vec<Given>, Spent> {
+    distinct_beside(placement, tenants, &[])
+}
+
+/// The same where somebody has these sets of cells besides, as if pins named them.
+///
+/// # Errors
+///
+/// As [`distinct`].
+pub fn distinct_beside(
+    placement: &Placement,
+    tenants: &[TenantId],
+    taken: &[Box<[CellIndex]>],
+) -> Result<Vec<Given>, Spent> {
     let mut named = HashSet::new();
     let wanting =
         |tenant: &&TenantId| placement.place(tenant).reason == Reason::Slot && named.insert(**tenant);
     let tenants: Vec<TenantId> = tenants.iter().filter(wanting).copied().collect();
-    let mut sharing = Sharing::new(placement, &tenants);
+    let mut sharing = Sharing::new(placement, &tenants, taken);
     sharing.check()?;
     for tenant in 0..tenants.len() {
         sharing.keep(tenant);
@@ -108,7 +121,7 @@ struct Sharing<'a> {
 }
 
 impl<'a> Sharing<'a> {
-    fn new(placement: &'a Placement, tenants: &[TenantId]) -> Self {
+    fn new(placement: &'a Placement, tenants: &[TenantId], taken: &[Box<[CellIndex]>]) -> Self {
         let cells = (0..).map(CellIndex).take(placement.cells().len());
         let pool = cells.filter(|&cell| is_active(placement, cell)).collect();
         let mut sharing = Self {
@@ -121,7 +134,8 @@ impl<'a> Sharing<'a> {
             tenants_on: vec![0; placement.cells().len()],
             stuck: HashSet::new(),
         };
-        for (_, cells) in placement.pins() {
+        let pins = placement.pins().map(|(_, cells)| cells);
+        for cells in pins.chain(taken.iter().map(|cells| &**cells)) {
             sharing.held.insert(sorted(cells), Holder::Settled);
             sharing.count(cells, 1);
         }

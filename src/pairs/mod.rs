@@ -1,22 +1,26 @@
 //! `cofferdam pairs`: pins that give the largest tenants sets of cells of their own. Placement finds them; here they are
 //! written as the fleet file wants them.
 
+mod taken;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anstream::{print, println};
 use cofferdam_fleet::Fleet;
 use cofferdam_model::{CellIndex, TenantId};
-use cofferdam_placement::{Given, Placement, Reason, distinct};
+use cofferdam_placement::{Given, Placement, Reason, distinct_beside};
 use cofferdam_router::placement_spec;
 use serde_json::json;
+
+use taken::Taken;
 
 use crate::process::BAD_INPUT;
 use crate::tenant_list::{self, ListArgs};
 
 /// Write pins that give each tenant of a list cells that no other has, all of them at least (exit code 1 where none are left)
 ///
-/// The file's pins are spent. Those that operators have set while routers run are not known here.
+/// The file's pins are spent, and with --admin those that operators have set while routers run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The fleet file
@@ -25,6 +29,10 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     list: ListArgs,
+
+    /// A router's admin listener: what its operators have pinned is taken
+    #[arg(long)]
+    admin: Option<String>,
 
     /// Print JSON
     #[arg(long)]
@@ -36,8 +44,8 @@ struct Pairs {
     fleet: Fleet,
     placement: Placement,
     given: Vec<Given>,
-    /// Tenants of the list that are pinned or in quarantine already.
-    set_apart: Vec<(TenantId, Reason)>,
+    /// Tenants of the list that are pinned or in quarantine already, each with what keeps it there.
+    set_apart: Vec<(TenantId, String)>,
 }
 
 #[expect(clippy::print_stderr, reason = "a command speaks to its user")]
@@ -51,15 +59,27 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(BAD_INPUT));
         }
     };
-    let given = match distinct(&placement, &tenants) {
+    let taken = match &args.admin {
+        Some(admin) => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(taken::ask(admin, &fleet, &placement))?
+        }
+        None => Taken::default(),
+    };
+    let stays = |tenant: &TenantId| match (taken.keeps(tenant), placement.place(tenant).reason) {
+        (Some(of), _) => Some(format!("an operator's {of}")),
+        (None, Reason::Slot) => None,
+        (None, reason) => Some(reason.to_string()),
+    };
+    let set_apart: Vec<_> = tenants.iter().filter_map(|tenant| Some((*tenant, stays(tenant)?))).collect();
+    let wanting: Vec<_> = tenants.into_iter().filter(|tenant| stays(tenant).is_none()).collect();
+    let given = match distinct_beside(&placement, &wanting, &taken.sets) {
         Ok(given) => given,
         Err(spent) => {
             eprintln!("cofferdam: {spent}");
             return Ok(ExitCode::FAILURE);
         }
     };
-    let reasons = tenants.into_iter().map(|tenant| (tenant, placement.place(&tenant).reason));
-    let set_apart: Vec<_> = reasons.filter(|(_, reason)| *reason != Reason::Slot).collect();
     let pairs = Pairs { fleet, placement, given, set_apart };
     if args.json {
         println!("{}", pairs.json());
@@ -94,7 +114,7 @@ impl Pairs {
             lines.push(format!("    {}: [{}]{note}", quoted(tenant.as_str()), cells.join(", ")));
         }
         let stays =
-            |(tenant, reason): &(TenantId, Reason)| format!("# {tenant} stays where it is, by {reason}.");
+            |(tenant, reason): &(TenantId, String)| format!("# {tenant} stays where it is, by {reason}.");
         lines.extend(self.set_apart.iter().map(stays));
         lines.push(String::new());
         lines.join("\n")
@@ -119,7 +139,8 @@ impl Pairs {
         let pins = &self.fleet.placement.pins;
         let same =
             |a: &[CellIndex], b: &[CellIndex]| a.len() == b.len() && a.iter().all(|cell| b.contains(cell));
-        self.set_apart.iter().filter_map(move |&(tenant, _)| {
+        self.set_apart.iter().filter_map(move |(tenant, _)| {
+            let tenant = *tenant;
             let own = pins.iter().find(|pin| pin.tenant == tenant)?;
             let other = pins.iter().find(|pin| pin.tenant != tenant && same(&pin.cells, &own.cells))?;
             Some((tenant, other.tenant))

@@ -2,9 +2,10 @@
 //! begin, and then how far it has come. Whoever stops looking stops nothing.
 
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anstream::println;
+use anyhow::{bail, ensure};
 use serde_json::Value;
 
 use crate::asked::{self, OfTenant, list, word};
@@ -14,6 +15,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How long a router that does not answer is asked again.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long after its deadline a move may be unheard of: routers let requests in for 10 s at most, and then somebody has to say so.
+const UNHEARD_FOR: Duration = Duration::from_secs(30);
 
 /// Move a tenant to other cells, without a request that is lost or served on both
 #[derive(Debug, clap::Args)]
@@ -51,7 +55,6 @@ pub(crate) struct Args {
 }
 
 #[tokio::main(flavor = "current_thread")]
-#[expect(clippy::print_stderr, reason = "a command speaks to its user")]
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let client = asked::client()?;
     let author = asked::author(args.author.clone());
@@ -65,33 +68,52 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         body.insert("to".to_owned(), args.to.as_slice().into());
         args.of.answer(&client, "/move", |client, url| client.put(url).json(&body)).await?
     };
-    let answer = match text {
+    let mut answer = match text {
         Ok(text) => asked::json(&text)?,
         Err(code) => return Ok(code),
     };
-    let (id, mut shown) = (answer["move"]["id"].clone(), String::new());
-    let mut answer = answer;
+    let mut code = ExitCode::SUCCESS;
     if !args.status && !args.stop {
-        while answer["move"]["id"] == id && !id.is_null() {
-            let now = phase(&answer["move"]);
-            if now != shown && !args.of.at.json {
-                eprintln!("{now}");
-            }
-            shown = now;
-            answer = next(&args.of, &client).await?;
-        }
+        answer = to_its_end(&args, &client, answer).await?;
+        code = if answer["last_move"]["outcome"] == "done" { code } else { ExitCode::FAILURE };
     }
     match args.of.at.json {
         true => println!("{answer}"),
         false => println!("{}", told(&answer)),
     }
-    let is_undone = answer["last_move"]["outcome"] == "undone" && answer["move"].is_null();
-    Ok(if is_undone && !args.status && !args.stop { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(code)
+}
+
+/// Shows how the move goes on that this answer says has begun, and returns what the router says once it knows how that ended.
+#[expect(clippy::print_stderr, reason = "a command speaks to its user")]
+async fn to_its_end(args: &Args, client: &reqwest::Client, mut answer: Value) -> anyhow::Result<Value> {
+    let id = answer["id"].clone();
+    ensure!(id.is_string(), "the router does not say which move it has begun: ask again with --status");
+    let at_most = humantime::parse_duration(&args.timeout)? + UNHEARD_FOR;
+    let (begun, mut shown, mut is_known) = (Instant::now(), String::new(), false);
+    while answer["last_move"]["id"] != id {
+        if answer["move"]["id"] == id {
+            let now = phase(&answer["move"]);
+            if now != shown && !args.of.at.json {
+                eprintln!("{now}");
+            }
+            (shown, is_known) = (now, true);
+        } else if is_known {
+            // Another one has followed, or the router that knew has started anew.
+            bail!("the router does not know any more how the move ended: look with --status");
+        }
+        ensure!(
+            begun.elapsed() < at_most,
+            "the router has not heard how the move ended: look with --status, or ask another router"
+        );
+        answer = next(&args.of, client).await?;
+    }
+    Ok(answer)
 }
 
 /// What the router says a moment later.
 async fn next(of: &OfTenant, client: &reqwest::Client) -> anyhow::Result<Value> {
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         match of.answer(client, "/move", |client, url| client.get(url)).await {

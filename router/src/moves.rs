@@ -83,19 +83,20 @@ impl Moves {
         self.doors.n_inside(tenant)
     }
 
-    /// Begins a move. It goes on by itself.
+    /// Begins a move, which goes on by itself, and returns what tells it from others.
     pub(crate) async fn begin(
         &self,
         tenant: &TenantId,
         asked: &Asked,
         at_most: Duration,
-    ) -> Result<(), NotBegun> {
+    ) -> Result<String, NotBegun> {
         if let Some(dead) = self.first_dead(asked.to()).await {
             return Err(NotBegun::DeadCell(dead));
         }
         let live = self.live().await.ok_or(NotBegun::Unknown)?;
         let id = format!("{:016x}", rand::random::<u64>());
-        Ok(self.kept.begin_move(tenant, (asked, at_most), &id, &live).await?)
+        self.kept.begin_move(tenant, (asked, at_most), &id, &live).await?;
+        Ok(id)
     }
 
     /// Stops a move that has not taken effect.
@@ -163,12 +164,14 @@ impl Moves {
             }
             goes_on
         });
-        let now_ms = self.kept.now_ms();
-        let fenced_for_ms = FENCED_FOR.as_millis() as u64;
-        // What is long overdue is held no more; the store says how it ended once it is heard of.
-        let is_due = |it: &Move| it.phase == Phase::LettingIn || now_ms < it.deadline_ms + fenced_for_ms;
-        for (tenant, it) in moving.iter().filter(|(_, it)| is_due(it)) {
-            self.step(tenant, it, held).await;
+        for (tenant, it) in &moving {
+            if is_long_overdue(it, self.kept.now_ms()) {
+                // Nobody is held back for it any more, and it is undone as soon as that can be said.
+                let news = News { id: &it.id, said: None, live: None, dead: None };
+                self.take_further(tenant, news).await;
+            } else {
+                self.step(tenant, it, held).await;
+            }
         }
         !moving.is_empty()
     }
@@ -205,8 +208,12 @@ impl Moves {
         if said.is_none() && !it.would_go_on(news.live, self.kept.now_ms()) {
             return;
         }
+        self.take_further(tenant, news).await;
+    }
+
+    async fn take_further(&self, tenant: &TenantId, news: News<'_>) {
         match self.kept.go_on(tenant, news).await {
-            Ok(true) => self.tell_end(tenant, &it.id),
+            Ok(true) => self.tell_end(tenant, news.id),
             Ok(false) | Err(AlterError::Refused(_)) => {}
             Err(error) => {
                 tracing::debug!(%tenant, %error, "could not take part in a move: it is tried again")
@@ -238,6 +245,11 @@ impl Moves {
         }
         self.changes.count_move(ended.undone.is_none());
     }
+}
+
+/// Whether a move should have ended so long ago that no router holds the tenant for it any more.
+fn is_long_overdue(it: &Move, now_ms: u64) -> bool {
+    it.phase == Phase::Holding && now_ms >= it.deadline_ms.saturating_add(FENCED_FOR.as_millis() as u64)
 }
 
 /// Shows moves as metrics, read when they are scraped.

@@ -4,6 +4,7 @@
 //! Nothing here waits a fixed time for something to have happened: [`eventually`] polls what can be observed.
 
 pub(crate) mod agents;
+pub(crate) mod clock;
 pub(crate) mod files;
 pub(crate) mod load;
 pub(crate) mod message;

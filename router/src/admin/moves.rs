@@ -34,12 +34,15 @@ pub(super) async fn begin(
         Err(refused) => Err(refused.clone()),
     };
     admin.changes.count("move", done.is_ok());
-    done?;
+    let id = done?;
     let (asked, _) = asked?;
     let to = asked.to().iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let (author, reason) = (asked.author().unwrap_or_default(), asked.reason());
     tracing::info!(%tenant, to, author, reason, "an operator has the tenant moved");
-    Ok(Json(view(&admin, &tenant)))
+    let mut begun = view(&admin, &tenant);
+    // What this router knows may be older than the move.
+    begun["id"] = id.into();
+    Ok(Json(begun))
 }
 
 pub(super) async fn stop(

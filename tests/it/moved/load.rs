@@ -18,6 +18,7 @@ async fn a_move_under_load_through_three_routers_loses_no_request_and_serves_non
         load.goes_on().await;
     }
     let begun = stage.begin(0, "20s").await;
+    assert_eq!(begun["id"], begun["move"]["id"]);
     assert_eq!(
         (&begun["move"]["to"], &begun["move"]["phase"]),
         (&json!(["cell-c", "cell-d"]), &json!("holding"))

@@ -1,21 +1,27 @@
 //! Moves of a tenant from two cells to two others, on real routers: no request is lost, none is served on the new cells while one
 //! is in flight on the old ones, and whoever dies in the middle of it leaves the tenant on one pair or the other.
 
+mod command;
 mod deaths;
 mod load;
+mod overdue;
 mod refused;
+mod target;
 mod undone;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use cofferdam_limits::redis::Fleet;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::eventually;
 use crate::support::files::{cell_id, in_states};
+use crate::support::metrics::scrape;
 use crate::support::processes::RealRouter;
 use crate::support::raw::{self, get};
 use crate::support::redis::RedisServer;
@@ -29,6 +35,9 @@ tenant: { unknown: free }
 plans: { free: { sustained: 1M/s, burst: 1M, max_in_flight: 10k } }
 placement: { pins: { acme: [cell-a, cell-b], globex: [cell-a, cell-b] } }
 ";
+
+/// Where `acme` is moved, why, and by whom, in a request's words.
+const TO_C_AND_D: &str = r#""to": ["cell-c", "cell-d"], "reason": "a test", "author": "ops""#;
 
 /// When a request of `acme` was on which cell.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +53,7 @@ struct Stage {
     folder: TempDir,
     server: RedisServer,
     cells: Vec<Scripted>,
+    addresses: Vec<SocketAddr>,
     stays: Arc<Mutex<Vec<Stay>>>,
     routers: Vec<RealRouter>,
 }
@@ -67,7 +77,7 @@ impl Stage {
             in_states(1, &addresses, &[], &format!("{REST}{more}")),
         )
         .unwrap();
-        let mut stage = Self { folder, server, cells, stays, routers: Vec::new() };
+        let mut stage = Self { folder, server, cells, addresses, stays, routers: Vec::new() };
         for n in 0..n_routers {
             let router = stage.router(&format!("router-{n}")).await;
             stage.routers.push(router);
@@ -83,11 +93,27 @@ impl Stage {
         RealRouter::start(name, &self.file(), &["--store", &self.server.url(), "--log", "debug"], &[]).await
     }
 
+    /// Has a router take another fleet file.
+    async fn reload(&self, router: usize, revision: u64, states: &[&str], rest: &str) {
+        std::fs::write(self.file(), in_states(revision, &self.addresses, states, rest)).unwrap();
+        self.routers[router].process.signal(Signal::HUP);
+        eventually("another fleet file", async || {
+            let fleet = self.ask(router, "/fleet").await;
+            assert_eq!(fleet["last_reload_error"], Value::Null, "{fleet:#}");
+            (fleet["revision"] == revision).then_some(())
+        })
+        .await;
+    }
+
+    /// What a router's admin listener answers.
+    async fn ask(&self, router: usize, path: &str) -> Value {
+        let answer = tell(self.routers[router].admin, "GET", path, "").await;
+        serde_json::from_slice(&answer.body).unwrap()
+    }
+
     /// Begins to move `acme` to the other two cells, told to this router.
     async fn begin(&self, router: usize, timeout: &str) -> Value {
-        let body = format!(
-            r#"{{"to": ["cell-c", "cell-d"], "timeout": "{timeout}", "for": "1h", "reason": "a test"}}"#
-        );
+        let body = format!(r#"{{{TO_C_AND_D}, "timeout": "{timeout}", "for": "1h"}}"#);
         eventually("a move that begins", async || {
             let answer = tell(self.routers[router].admin, "PUT", "/tenants/acme/move", &body).await;
             // The routers have just started, and not all may have signed in.
@@ -100,8 +126,24 @@ impl Stage {
 
     /// What a router says of the move.
     async fn status(&self, router: usize) -> Value {
-        let answer = tell(self.routers[router].admin, "GET", "/tenants/acme/move", "").await;
-        serde_json::from_slice(&answer.body).unwrap()
+        self.ask(router, "/tenants/acme/move").await
+    }
+
+    /// Waits until this router has said that it holds the tenant's requests back.
+    async fn holds(&self, router: usize) {
+        self.until(router, "it holds", |status| {
+            status["move"]["routers"].as_object().is_some_and(|all| !all.is_empty())
+        })
+        .await;
+    }
+
+    /// Waits until so many requests at least wait at this router.
+    async fn waiting(&self, router: usize, n: u32) {
+        eventually("requests that wait", async || {
+            let waiting = scrape(self.routers[router].probes).await.sum("cofferdam_router_held", &[]);
+            (waiting >= f64::from(n)).then_some(())
+        })
+        .await;
     }
 
     /// Waits until this router says that `is` so.
@@ -147,6 +189,14 @@ impl Stage {
         let (last_old, first_new) = (last_old.unwrap(), first_new.unwrap());
         assert!(last_old <= first_new, "by {:?}", last_old - first_new);
     }
+}
+
+/// A request of `acme` at the first router whose answer has begun, and does not end before the client is dropped.
+async fn hangs(stage: &Stage) -> raw::Client {
+    let mut client = raw::Client::connect(stage.routers[0].data).await;
+    client.send(get("/endless", "acme")).await;
+    assert_eq!(client.head().await.second_word(), "200");
+    client
 }
 
 /// A cell that answers with its name, after a while where the path says so, and remembers when `acme` was there.

@@ -66,6 +66,9 @@ fn shared_within(url: &str, budget: Duration) -> Settings {
     Settings { store: Some(SharedStore { endpoint: url.parse().unwrap(), budget }), ..settings() }
 }
 
+/// The words of who ends something.
+const ENDED: &str = r#"{"author": "ops", "reason": "a test"}"#;
+
 /// A change that lasts for so long.
 fn to(cells: &str, lasting: &str) -> String {
     let cells: Vec<_> =

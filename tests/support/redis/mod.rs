@@ -14,7 +14,8 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use cofferdam_limits::redis::{BUCKETS, Fleet};
+use cofferdam_limits::redis::link::Link;
+use cofferdam_limits::redis::{BUCKETS, Fleet, OverrideBook, Script};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -146,6 +147,13 @@ impl RedisServer {
     /// A connection that blocks.
     pub(crate) fn connect(&self) -> ::redis::Connection {
         ::redis::Client::open(self.unix_url()).unwrap().get_connection().unwrap()
+    }
+
+    /// What every router of `fleet` reads and writes of one kind of overrides.
+    pub(crate) async fn overrides(&self, fleet: &Fleet, kind: &str) -> OverrideBook {
+        let link = Link::open_with_timeout(self.url().parse().unwrap(), Script::sync(), PATIENCE);
+        link.connected().await;
+        OverrideBook::new(link, fleet, kind)
     }
 
     /// Whether it was not killed.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anstream::println;
 use anyhow::{Context, bail};
 use reqwest::{Client, RequestBuilder, StatusCode};
+use rustix::process::getuid;
 use serde_json::{Map, Value};
 
 use crate::process::BAD_INPUT;
@@ -148,8 +149,11 @@ pub(crate) fn body(words: &[(&str, Option<&String>)]) -> Map<String, Value> {
 }
 
 /// Who asks: the user who runs this, where nobody else is named.
-pub(crate) fn author(named: Option<String>) -> Option<String> {
-    named.or_else(|| std::env::var("USER").ok())
+pub(crate) fn author(named: Option<String>) -> String {
+    let user = ["USER", "LOGNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
+    let name = named.into_iter().chain(user).find(|name| !name.is_empty());
+    // In a container nobody may have a name.
+    name.unwrap_or_else(|| format!("uid {}", getuid().as_raw()))
 }
 
 /// A value of an answer, for people.

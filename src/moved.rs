@@ -58,7 +58,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let client = asked::client()?;
     let author = asked::author(args.author.clone());
-    let mut body = asked::body(&[("reason", args.reason.as_ref()), ("author", author.as_ref())]);
+    let mut body = asked::body(&[("reason", args.reason.as_ref()), ("author", Some(&author))]);
     let text = if args.status {
         args.of.answer(&client, "/move", |client, url| client.get(url)).await?
     } else if args.stop {

@@ -76,7 +76,7 @@ struct Said {
 struct Who {
     /// Why, for the log
     #[arg(long)]
-    reason: Option<String>,
+    reason: String,
 
     /// Who ends it; default: the user who runs this
     #[arg(long)]
@@ -108,7 +108,7 @@ impl Said {
         let mut body = asked::body(&[
             ("for", Some(&self.lasting)),
             ("reason", Some(&self.reason)),
-            ("author", asked::author(self.author.clone()).as_ref()),
+            ("author", Some(&asked::author(self.author.clone()))),
         ]);
         body.insert("to".to_owned(), to.into());
         body
@@ -118,7 +118,7 @@ impl Said {
 impl Who {
     fn body(&self) -> Map<String, Value> {
         let author = asked::author(self.author.clone());
-        asked::body(&[("reason", self.reason.as_ref()), ("author", author.as_ref())])
+        asked::body(&[("reason", Some(&self.reason)), ("author", Some(&author))])
     }
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn said(answer: &Value) -> Vec<String> {
     for of in ["quarantine", "pin"] {
         let said = &answer["override"][of];
         if said.is_object() {
-            let by = said["author"].as_str().unwrap_or("somebody");
+            let by = word(&said["author"]);
             lines.push(format!(
                 "{of} to {} by {by} until {} ({}): {}",
                 list(&said["to"]),

@@ -64,7 +64,7 @@ pub(super) fn set(args: &Set) -> anyhow::Result<ExitCode> {
         ("burst", args.burst.as_ref()),
         ("max_in_flight", args.max_in_flight.as_ref()),
         ("reason", args.reason.as_ref()),
-        ("author", asked::author(args.author.clone()).as_ref()),
+        ("author", Some(&asked::author(args.author.clone()))),
     ]);
     args.of.ask("/limits", |client, url| client.put(url).json(&change), shown)
 }

@@ -12,7 +12,7 @@ use super::refusal::{Refused, not_understood, tenant_of};
 use super::said;
 use super::state::Admin;
 use crate::moves::NotBegun;
-use crate::overrides::placement::{Asked, Ended};
+use crate::overrides::placement::{Asked, Stopped};
 
 pub(super) async fn show(
     State(admin): State<Admin>,
@@ -37,7 +37,7 @@ pub(super) async fn begin(
     let id = done?;
     let (asked, _) = asked?;
     let to = asked.to().iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-    let (author, reason) = (asked.author().unwrap_or_default(), asked.reason());
+    let (author, reason) = (asked.author(), asked.reason());
     tracing::info!(%tenant, to, author, reason, "an operator has the tenant moved");
     let mut begun = view(&admin, &tenant);
     // What this router knows may be older than the move.
@@ -51,9 +51,9 @@ pub(super) async fn stop(
     body: Bytes,
 ) -> Result<Json<Value>, Refused> {
     let tenant = tenant_of(&admin, &tenant)?;
-    let ended = Ended::read(&body).map_err(not_understood)?;
-    let author = ended.author.unwrap_or_else(|| "an operator".to_owned());
-    let why = match ended.reason {
+    let Stopped { author, reason } = Stopped::read(&body).map_err(not_understood)?;
+    let author = author.unwrap_or_else(|| "an operator".to_owned());
+    let why = match reason {
         Some(reason) => format!("{author} stopped it: {reason}"),
         None => format!("{author} stopped it"),
     };

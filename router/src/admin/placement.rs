@@ -78,7 +78,7 @@ async fn put(admin: Admin, of: Reason, tenant: &str, body: &Bytes) -> Result<Jso
     };
     admin.changes.count(if of == Reason::Pin { "pin" } else { "quarantine" }, done.is_ok());
     let Word { to, until_ms, author, reason, .. } = done?;
-    let (to, until, author) = (to.join(","), time(until_ms), author.unwrap_or_default());
+    let (to, until) = (to.join(","), time(until_ms));
     tracing::info!(%tenant, set = %of, to, until, author, reason, "the tenant's cells are changed by an operator");
     tenants::show(State(admin), Path(tenant.as_str().to_owned())).await
 }
@@ -93,7 +93,6 @@ async fn clear(admin: Admin, of: Reason, tenant: &str, body: &Bytes) -> Result<J
     admin.changes.count(if of == Reason::Pin { "unpin" } else { "release" }, done.is_ok());
     let Ended { author, reason } = ended?;
     done?;
-    let (author, reason) = (author.unwrap_or_default(), reason.unwrap_or_default());
     tracing::info!(%tenant, ended = %of, author, reason, "the tenant's cells are changed by an operator");
     tenants::show(State(admin), Path(tenant.as_str().to_owned())).await
 }

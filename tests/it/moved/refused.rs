@@ -11,7 +11,8 @@ use crate::support::routers::tell;
 
 async fn ask(stage: &Stage, router: usize, tenant: &str, to: &str) -> Answer {
     let cells: Vec<_> = to.split(' ').map(|cell| format!("\"{cell}\"")).collect();
-    let body = format!(r#"{{"to": [{}], "timeout": "20s", "reason": "r"}}"#, cells.join(","));
+    let body =
+        format!(r#"{{"to": [{}], "timeout": "20s", "reason": "r", "author": "ops"}}"#, cells.join(","));
     tell(stage.routers[router].admin, "PUT", &format!("/tenants/{tenant}/move"), &body).await
 }
 
@@ -35,6 +36,7 @@ async fn a_move_to_a_dead_cell_to_where_the_tenant_is_or_to_what_no_pin_may_name
     }
     for (body, why) in [
         (r#"{"to": ["cell-c", "cell-a"]}"#, "reason is missing"),
+        (r#"{"to": ["cell-c", "cell-a"], "reason": "r"}"#, "author is missing"),
         (
             r#"{"to": ["cell-c", "cell-a"], "reason": "r", "timeout": "6m"}"#,
             "timeout: \"6m\" is not a time from 1s to 5min",
@@ -57,10 +59,14 @@ async fn a_second_move_of_a_tenant_and_every_other_change_is_refused_while_one_g
     let second = ask(&stage, 1, "acme", "cell-d cell-c").await;
     let why = "tenant acme is being moved: wait for its end, or stop the move\n";
     assert_eq!((second.status(), second.text()), (409, why.to_owned()));
-    let change = r#"{"to": ["cell-d", "cell-c"], "for": "1h", "reason": "r"}"#;
-    for (method, path, body) in
-        [("PUT", "pin", change), ("DELETE", "pin", ""), ("PUT", "pin", change), ("DELETE", "quarantine", "")]
-    {
+    let change = r#"{"to": ["cell-d", "cell-c"], "for": "1h", "reason": "r", "author": "ops"}"#;
+    let end = r#"{"reason": "r", "author": "ops"}"#;
+    for (method, path, body) in [
+        ("PUT", "pin", change),
+        ("DELETE", "pin", end),
+        ("PUT", "quarantine", change),
+        ("DELETE", "quarantine", end),
+    ] {
         let answer = tell(stage.routers[1].admin, method, &format!("/tenants/acme/{path}"), body).await;
         assert_eq!((answer.status(), answer.text()), (409, why.to_owned()), "{method} {path}");
     }

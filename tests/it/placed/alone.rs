@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Cells, DEDICATED, REST, STATES, WARDS, json_of, others, pin, place, quarantine, served, to};
+use super::{
+    Cells, DEDICATED, ENDED, REST, STATES, WARDS, json_of, others, pin, place, quarantine, served, to,
+};
 use crate::support::eventually;
-use crate::support::processes::run_at;
+use crate::support::processes::{RealRouter, run_at};
 use crate::support::routers::{TestRouter, settings};
 
 #[tokio::test]
@@ -24,11 +26,11 @@ async fn a_pin_binds_at_once_is_shown_everywhere_and_ends_when_it_is_taken_away(
     assert_eq!(metrics.sum("cofferdam_placement_overrides", &[]), 1.0);
     assert_eq!(metrics.sum("cofferdam_placement_changes_total", &["change=\"pin\"", "made"]), 1.0);
 
-    let ended = router.tell("DELETE", "/tenants/acme/pin", r#"{"reason": "done"}"#).await;
+    let ended = router.tell("DELETE", "/tenants/acme/pin", ENDED).await;
     assert_eq!(json_of(&ended)["override"]["pin"], Value::Null);
     assert_eq!(place(&router, "acme").await, before);
     assert_eq!(served(&router, "acme").await, before.0[0]);
-    let again = router.tell("DELETE", "/tenants/acme/pin", "").await;
+    let again = router.tell("DELETE", "/tenants/acme/pin", ENDED).await;
     let why = "tenant acme has no pin that an operator has set while routers run\n";
     assert_eq!((again.status(), again.text()), (404, why.to_owned()));
 }
@@ -46,9 +48,9 @@ async fn a_quarantine_comes_before_a_pin_and_what_is_said_while_routers_run_befo
     let pinned = json_of(&pin(&router, "acme", &to(&pair, "1h")).await);
     assert_eq!((&pinned["shard"], &pinned["override"]["pin"]["to"]), (&json!(WARDS), &json!(&other[..2])));
     assert_eq!(served(&router, "acme").await, WARDS[0]);
-    json_of(&router.tell("DELETE", "/tenants/acme/quarantine", "").await);
+    json_of(&router.tell("DELETE", "/tenants/acme/quarantine", ENDED).await);
     assert_eq!(served(&router, "acme").await, other[0]);
-    json_of(&router.tell("DELETE", "/tenants/acme/pin", "").await);
+    json_of(&router.tell("DELETE", "/tenants/acme/pin", ENDED).await);
     assert_eq!(place(&router, "acme").await, by_slot);
 
     // A pin comes before the file's, a quarantine of the file before a pin, and a quarantine before that.
@@ -185,6 +187,34 @@ async fn a_pin_keeps_its_cell_that_drains_until_that_goes_and_outlives_another_s
 }
 
 #[tokio::test]
+async fn who_changes_and_who_ends_something_and_why_is_in_the_log() {
+    let (cells, folder) = (Cells::start().await, tempfile::tempdir().unwrap());
+    let file = folder.path().join("fleet.yaml");
+    std::fs::write(&file, cells.file(1, &STATES, REST)).unwrap();
+    let router = RealRouter::start("router", &file, &[], &[]).await;
+    for words in [
+        "pin acme --to cell-a,cell-b --for 1h --reason import --author ann",
+        "unpin acme --reason imported --author bob",
+        "quarantine acme --for 1h --reason poison --author cid",
+        "release acme --reason healed --author dan",
+    ] {
+        let done = run_at(router.admin, words).await;
+        assert!(done.status.success(), "{words}: {done:?}");
+    }
+    let log = router.process.log();
+    for (what, author, reason) in [
+        ("set=pin", "ann", "import"),
+        ("ended=pin", "bob", "imported"),
+        ("set=quarantine", "cid", "poison"),
+        ("ended=quarantine", "dan", "healed"),
+    ] {
+        let (author, reason) = (format!("author=\"{author}\""), format!("reason=\"{reason}\""));
+        let has = |line: &str| [what, &author, &reason].iter().all(|word| line.contains(word));
+        assert!(log.lines().any(has), "{what}: {log}");
+    }
+}
+
+#[tokio::test]
 async fn the_command_pins_unpins_quarantines_and_releases() {
     let cells = Cells::start().await;
     let router = cells.router(settings());
@@ -204,13 +234,17 @@ async fn the_command_pins_unpins_quarantines_and_releases() {
     let printed = prints("quarantine acme --for 1h --reason poison").await;
     assert!(printed.starts_with("tenant acme is on cell-h, cell-i (reason: quarantine)"), "{printed}");
     assert!(prints("release acme --reason healed").await.contains("(reason: pin)"));
-    assert!(prints("unpin acme").await.contains("(reason: slot)"));
+    assert!(prints("unpin acme --reason done").await.contains("(reason: slot)"));
     let shown: Value =
         serde_json::from_str(&prints("pin acme --json --to cell-a,cell-b --for 1h --reason r").await)
             .unwrap();
     assert_eq!(shown["shard"], json!(["cell-a", "cell-b"]));
+    // The user who runs it, whatever their name is here.
+    assert!(!shown["override"]["pin"]["author"].as_str().unwrap().is_empty());
     for (words, code, why) in [
-        ("release acme", 1, "cofferdam: tenant acme has no quarantine"),
+        ("release acme --reason r", 1, "cofferdam: tenant acme has no quarantine"),
+        ("release acme", 2, "--reason"),
+        ("unpin acme", 2, "--reason"),
         ("pin acme --to cell-a,cell-z --for 1h --reason r", 2, "pin of acme names the unknown cell cell-z"),
         ("pin acme --to cell-a,cell-b --reason r", 2, "--for"),
         ("pin acme --to cell-a,cell-b --for 1h", 2, "--reason"),

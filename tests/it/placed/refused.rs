@@ -1,8 +1,9 @@
 //! What cannot be is refused with a reason, and changes nothing.
 
-use std::process::Command;
+use cofferdam_limits::redis::Fleet;
 
-use super::{Cells, REST, STATES, json_of, others, pin, place, quarantine, served, shared, to};
+use super::{Cells, ENDED, REST, STATES, json_of, others, patient, pin, place, quarantine, served, to};
+use crate::support::clock;
 use crate::support::eventually;
 use crate::support::processes::RealRouter;
 use crate::support::redis::RedisServer;
@@ -15,6 +16,7 @@ async fn bad_input_is_refused_with_a_reason_and_changes_nothing() {
     states[6] = "disabled";
     let router = TestRouter::with(&cells.file(1, &states, REST), settings(), 1);
     let before = place(&router, "acme").await;
+    let nobody = to("cell-a cell-b", "1h").replace("ops", "");
     let long = to("cell-a cell-b", "1h").replace("a test", &"x".repeat(201));
     for (path, body, status, why) in [
         ("acme/pin", String::new(), 400, "the body is not what is asked for here"),
@@ -33,18 +35,30 @@ async fn bad_input_is_refused_with_a_reason_and_changes_nothing() {
         ("acme/pin", to("cell-a cell-b", "-1h"), 400, "for: \"-1h\" is not a time"),
         ("acme/pin", r#"{"to": ["cell-a", "cell-b"], "reason": "r"}"#.to_owned(), 400, "for is missing"),
         ("acme/pin", r#"{"to": ["cell-a", "cell-b"], "for": "1h"}"#.to_owned(), 400, "reason is missing"),
+        ("acme/pin", nobody, 400, "author is missing"),
+        ("acme/quarantine", r#"{"for": "1h", "reason": "r"}"#.to_owned(), 400, "author is missing"),
         ("acme/pin", long, 400, "reason: it exceeds 200 bytes"),
         ("ACME/pin", to("cell-a cell-b", "1h"), 400, "tenant id has 'A' at 0"),
     ] {
         let answer = router.tell("PUT", &format!("/tenants/{path}"), &body).await;
         assert!(answer.status() == status && answer.text().contains(why), "{path} {body}: {answer:?}");
     }
-    let refused = router.tell("DELETE", "/tenants/acme/quarantine", "{\"why\": 1}").await;
-    assert_eq!(refused.status(), 400);
+    for (body, why) in [
+        ("", "reason is missing"),
+        (r#"{"author": "ops"}"#, "reason is missing"),
+        (r#"{"reason": "r"}"#, "author is missing"),
+        (r#"{"reason": "r", "author": ""}"#, "author is missing"),
+        (r#"{"why": 1}"#, "unknown field `why`"),
+    ] {
+        for path in ["pin", "quarantine"] {
+            let answer = router.tell("DELETE", &format!("/tenants/acme/{path}"), body).await;
+            assert!(answer.status() == 400 && answer.text().contains(why), "{path} {body}: {answer:?}");
+        }
+    }
     assert_eq!(place(&router, "acme").await, before);
     assert!(router.admin("/placement").await["overrides"].as_array().unwrap().is_empty());
     let refusals = router.metrics().await.sum("cofferdam_placement_changes_total", &["refused"]);
-    assert_eq!(refusals, 18.0);
+    assert_eq!(refusals, 29.0);
 }
 
 #[tokio::test]
@@ -66,7 +80,7 @@ async fn without_a_store_nothing_is_changed_unless_the_file_says_that_there_is_o
         for refused in [
             pin(&router, "acme", &to("cell-a cell-b", "1h")).await,
             quarantine(&router, "acme", &to("", "1h")).await,
-            router.tell("DELETE", "/tenants/acme/pin", "").await,
+            router.tell("DELETE", "/tenants/acme/pin", ENDED).await,
         ] {
             assert_eq!(refused.status(), 409, "{refused:?}");
             assert!(refused.text().starts_with("there is no store by which other routers would hear of it"));
@@ -98,53 +112,61 @@ async fn the_file_says_how_far_a_tenant_may_get_about() {
     assert_eq!(served(&router, "acme").await, other[0]);
 }
 
-/// A library that has a process's time of day be so many seconds later.
-fn later_clock(folder: &std::path::Path) -> String {
-    let source = folder.join("later.c");
-    let text = "#define _GNU_SOURCE\n#include <time.h>\n#include <stdlib.h>\n#include <unistd.h>\n#include <sys/syscall.h>\n\
-                int clock_gettime(clockid_t clock, struct timespec *at) {\n\
-                long done = syscall(SYS_clock_gettime, clock, at);\n\
-                const char *by = getenv(\"LATER_S\");\n\
-                if (done == 0 && clock == CLOCK_REALTIME && by) at->tv_sec += atol(by);\n\
-                return done;\n}\n";
-    std::fs::write(&source, text).unwrap();
-    let library = folder.join("later.so");
-    let done =
-        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status().unwrap();
-    assert!(done.success());
-    library.to_str().unwrap().to_owned()
-}
-
-#[tokio::test]
-async fn a_router_whose_clock_is_wrong_makes_no_changes_and_judges_ends_by_the_stores_clock() {
+/// A router whose clock is hours ahead of the store's, or behind it where they are negative.
+async fn a_wrong_clock(hours: i32, way: &str) {
     let (cells, server) = (Cells::start().await, RedisServer::start());
+    let fleet = Fleet::parse("test").unwrap();
+    server.begin_epochs(&fleet);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("fleet.yaml");
     std::fs::write(&file, cells.file(1, &STATES, REST)).unwrap();
-    let library = later_clock(folder.path());
-    let wrong = [("LD_PRELOAD", library.as_str()), ("LATER_S", "7200")];
+    let (library, later) = (clock::later(folder.path()), (hours * 3600).to_string());
+    let wrong = [("LD_PRELOAD", library.as_str()), (clock::LATER_S, &later)];
     let router = RealRouter::start("wrong", &file, &["--store", &server.url()], &wrong).await;
-    let admin = router.admin;
-    let refused = eventually("a store", async || {
-        let refused = tell(admin, "PUT", "/tenants/acme/pin", &to("cell-a cell-b", "1h")).await;
-        (!refused.text().contains("no connection to the store")).then_some(refused)
-    })
-    .await;
-    assert_eq!(refused.status(), 503, "{refused:?}");
-    assert!(
-        refused.text().contains("ahead of the store's, and may be 1s apart: nothing was changed"),
-        "{refused:?}"
-    );
-    // An hour has not gone by, though it has on the wrong clock.
-    let right = cells.router(shared(&server.url()));
-    let pinned = eventually("a pin", async || {
+    let right = cells.router(patient(&server.url()));
+    eventually("pins", async || {
         let answer = pin(&right, "acme", &to("cell-a cell-b", "1h")).await;
         (answer.status() == 200).then_some(())
-    });
-    pinned.await;
-    eventually("the pin, where the clock is wrong", async || {
-        let view = tell(admin, "GET", "/tenants/acme", "").await;
-        (json_of(&view)["reason"] == "pin").then_some(())
     })
     .await;
+    json_of(&quarantine(&right, "globex", &to("", "1h")).await);
+    json_of(&pin(&right, "initech", &to("cell-a cell-b", "1s")).await);
+    let book = server.overrides(&fleet, "placement").await;
+    let before = book.all().await.unwrap();
+    for (method, path, body) in [
+        ("PUT", "acme/pin", to("cell-c cell-d", "1h")),
+        ("PUT", "hooli/quarantine", to("", "1h")),
+        ("DELETE", "acme/pin", ENDED.to_owned()),
+        ("DELETE", "globex/quarantine", ENDED.to_owned()),
+        ("PUT", "acme/move", r#"{"to": ["cell-c", "cell-d"], "author": "ops", "reason": "r"}"#.to_owned()),
+    ] {
+        let refused = eventually("a store", async || {
+            let refused = tell(router.admin, method, &format!("/tenants/{path}"), &body).await;
+            let is_early = ["no connection to the store", "which routers live"];
+            (!is_early.iter().any(|early| refused.text().contains(early))).then_some(refused)
+        })
+        .await;
+        assert_eq!(refused.status(), 503, "{method} {path}: {refused:?}");
+        let why = format!("{way} the store's, and may be 1s apart: nothing was changed");
+        assert!(refused.text().contains(&why), "{method} {path}: {refused:?}");
+    }
+    assert_eq!(book.all().await.unwrap(), before);
+    // An hour is over on a clock that is ahead, and a second has not begun on one that is behind.
+    let reason = async |tenant: &str| {
+        let view = json_of(&tell(router.admin, "GET", &format!("/tenants/{tenant}"), "").await);
+        view["reason"].as_str().unwrap().to_owned()
+    };
+    for (tenant, bound) in [("acme", "pin"), ("globex", "quarantine"), ("initech", "slot")] {
+        eventually(tenant, async || (reason(tenant).await == bound).then_some(())).await;
+    }
+}
+
+#[tokio::test]
+async fn a_router_whose_clock_is_ahead_makes_no_changes_and_judges_ends_by_the_stores_clock() {
+    a_wrong_clock(2, "ahead of").await;
+}
+
+#[tokio::test]
+async fn a_router_whose_clock_is_behind_makes_no_changes_and_judges_ends_by_the_stores_clock() {
+    a_wrong_clock(-2, "behind").await;
 }

@@ -53,7 +53,7 @@ mod tests {
             to: vec!["c".to_owned(), "d".to_owned()],
             since_ms: 0,
             until_ms: 1_000_000,
-            author: None,
+            author: "ops".to_owned(),
             reason: "test".to_owned(),
         };
         let mut record = Record::default();

@@ -15,7 +15,7 @@ pub(crate) struct Asked {
     /// Empty where nobody named any.
     to: Vec<CellId>,
     lasting: Duration,
-    author: Option<String>,
+    author: String,
     reason: String,
 }
 
@@ -24,10 +24,17 @@ const LONGEST_HOLD: Duration = Duration::from_secs(300);
 const USUAL_HOLD: Duration = Duration::from_secs(30);
 const USUAL_PIN: &str = "30d";
 
-/// Who ends what was asked for, and why, where that is said.
+/// Who ends what was asked for, and why.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) author: String,
+    pub(crate) reason: String,
+}
+
+/// Who stops a move, and why, where that is said.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Ended {
+pub(crate) struct Stopped {
     pub(crate) author: Option<String>,
     pub(crate) reason: Option<String>,
 }
@@ -58,6 +65,8 @@ pub(crate) enum ChangeError {
     NoMove,
     #[error("reason is missing: whoever finds the tenant elsewhere will want to know why")]
     NoReason,
+    #[error("author is missing: whoever finds the tenant elsewhere will want to know whom to ask")]
+    NoAuthor,
 }
 
 impl Asked {
@@ -86,8 +95,8 @@ impl Asked {
     }
 
     /// Who asks.
-    pub(crate) fn author(&self) -> Option<&str> {
-        self.author.as_deref()
+    pub(crate) fn author(&self) -> &str {
+        &self.author
     }
 
     /// Why.
@@ -98,8 +107,7 @@ impl Asked {
     fn check(written: Written) -> Result<Self, ChangeError> {
         let to = written.to.iter().map(|cell| CellId::parse(cell)).collect::<Result<_, _>>()?;
         let lasting = asked::lasting(written.lasting)?;
-        let author = asked::author(written.author)?;
-        let reason = asked::reason(written.reason)?.ok_or(ChangeError::NoReason)?;
+        let Ended { author, reason } = Ended::check(written.author, written.reason)?;
         Ok(Self { to, lasting, author, reason })
     }
 
@@ -116,6 +124,18 @@ impl Asked {
 }
 
 impl Ended {
+    pub(crate) fn read(json: &[u8]) -> Result<Self, ChangeError> {
+        let Stopped { author, reason } = Stopped::read(json)?;
+        Self::check(author, reason)
+    }
+
+    fn check(author: Option<String>, reason: Option<String>) -> Result<Self, ChangeError> {
+        let reason = asked::reason(reason)?.ok_or(ChangeError::NoReason)?;
+        Ok(Self { author: asked::author(author)?.ok_or(ChangeError::NoAuthor)?, reason })
+    }
+}
+
+impl Stopped {
     /// No body says nothing.
     pub(crate) fn read(json: &[u8]) -> Result<Self, AskedError> {
         let Self { author, reason } =

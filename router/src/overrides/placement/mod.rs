@@ -17,7 +17,7 @@ mod word;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub(crate) use asked::{Asked, Ended};
+pub(crate) use asked::{Asked, Ended, Stopped};
 pub(crate) use changes::Changes;
 pub(crate) use changing::Refused;
 pub(crate) use fitted::Fitted;
@@ -43,3 +43,6 @@ impl Said for Record {
         Fitted::new(said, snapshot, clock)
     }
 }
+
+#[cfg(test)]
+mod tests;

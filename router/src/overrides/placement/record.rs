@@ -109,7 +109,7 @@ mod tests {
 
     fn word(to: &str, until_ms: u64) -> Word {
         let to = to.split(' ').map(str::to_owned).collect();
-        Word { to, since_ms: 0, until_ms, author: None, reason: "test".to_owned() }
+        Word { to, since_ms: 0, until_ms, author: "ops".to_owned(), reason: "test".to_owned() }
     }
 
     #[test]

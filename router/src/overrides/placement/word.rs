@@ -11,8 +11,8 @@ pub(crate) struct Word {
     pub(crate) to: Vec<String>,
     pub(crate) since_ms: u64,
     pub(crate) until_ms: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) author: Option<String>,
+    #[serde(default)]
+    pub(crate) author: String,
     pub(crate) reason: String,
 }
 

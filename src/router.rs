@@ -127,6 +127,7 @@ async fn serve(
         drain_deadline: args.drain_deadline,
         store: endpoint.map(|endpoint| SharedStore { endpoint, budget: args.store_budget }),
         state: args.state.clone(),
+        ownership: sockets.ownership,
         ..Settings::default()
     };
     let (name, revision) = (fleet.name.clone(), fleet.revision);

@@ -9,7 +9,7 @@ use std::slice;
 
 use anyhow::{Context, bail};
 use cofferdam_proxy::census::DEFAULT_PER_ADDRESS;
-use cofferdam_proxy::handover::{Claimed, HandoverError, Named, Offer, PATIENCE, claim};
+use cofferdam_proxy::handover::{Claimed, HandoverError, Named, Offer, Ownership, PATIENCE, claim};
 use cofferdam_proxy::listen;
 use cofferdam_proxy::passed;
 use cofferdam_proxy::replay::BodyLimits;
@@ -67,6 +67,8 @@ pub(crate) struct Sockets {
     pub(crate) data: Vec<TcpListener>,
     pub(crate) admin: Option<TcpListener>,
     pub(crate) probes: TcpListener,
+    /// Of what outlives the process.
+    pub(crate) ownership: Ownership,
     pub(crate) succession: Succession,
 }
 
@@ -79,6 +81,7 @@ pub(crate) struct Succession {
     /// The process that ran before has not said yet that it lets go.
     following: Option<JoinHandle<Result<(), HandoverError>>>,
     sockets: Vec<Named>,
+    ownership: Ownership,
     offer: Option<Offer>,
 }
 
@@ -112,8 +115,11 @@ impl SocketArgs {
             }
         }
         let (role, path) = (wanted.role, self.handover.clone());
-        let succession = Succession { role, path, claimed, following: None, sockets, offer: None };
-        Ok(Sockets { data, admin, probes, succession })
+        let ownership = if claimed.is_some() { Ownership::awaited() } else { Ownership::default() };
+        let owned = ownership.clone();
+        let succession =
+            Succession { role, path, claimed, following: None, sockets, ownership: owned, offer: None };
+        Ok(Sockets { data, admin, probes, ownership, succession })
     }
 }
 
@@ -210,12 +216,13 @@ impl Succession {
                 return Ok(());
             }
         }
-        self.followed();
+        self.followed().await;
         Ok(())
     }
 
     /// Nobody serves beside this process any more: what goes wrong from here on is no reason to leave.
-    fn followed(&mut self) {
+    async fn followed(&mut self) {
+        self.ownership.take().await;
         tracing::info!("the process that ran before hands over");
         if let Err(error) = self.offer() {
             tracing::error!("nobody can follow this process: {error:#}");
@@ -226,7 +233,8 @@ impl Succession {
         if let Some(path) = &self.path {
             let could_not = || format!("could not offer the sockets at {}", path.display());
             let sockets = std::mem::take(&mut self.sockets);
-            self.offer = Some(Offer::open(path, self.role, sockets).with_context(could_not)?);
+            let offer = Offer::open(path, self.role, sockets, self.ownership.clone());
+            self.offer = Some(offer.with_context(could_not)?);
         }
         Ok(())
     }
@@ -239,7 +247,7 @@ impl Succession {
                 told = signals.next() => break told,
                 () = taken(&mut self.offer) => break Told::Leave,
                 followed = ended(&mut self.following) => match followed {
-                    Ok(()) => self.followed(),
+                    Ok(()) => self.followed().await,
                     Err(error) => {
                         tracing::error!("leaving: could not follow the process that runs: {error:#}");
                         break Told::Leave;

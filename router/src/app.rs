@@ -114,7 +114,8 @@ impl Router {
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
         let ledger = Arc::new(Ledger::new(state.clone(), book));
         ledger.keep_first(accepted);
-        let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), books, state.clone()));
+        let (kept, owned) = (state.clone(), &settings.ownership);
+        let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), books, kept, owned));
         let releasing = Releasing::new(Arc::clone(&snapshots), Arc::clone(&ledger), release, state);
         let releasing = Arc::new(releasing);
         let mut registry = Registry::default();

@@ -130,6 +130,7 @@ impl Moves {
 
     /// Takes part in all moves, for ever.
     pub(crate) async fn run(self: Arc<Self>) {
+        self.undo_inherited().await;
         let mut held = HashMap::new();
         loop {
             if self.round(&mut held).await {
@@ -137,6 +138,26 @@ impl Moves {
                 self.kept.catch_up().await;
             } else {
                 self.kept.changed().await;
+            }
+        }
+    }
+
+    /// Undoes moves that the process before this one has not taken to their end, where that serves still while it leaves: what it
+    /// has inside is not known here.
+    async fn undo_inherited(&self) {
+        if self.kept.may_change().await {
+            return;
+        }
+        while !self.kept.may_change().await {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        let fitted = self.kept.fitted();
+        let moving =
+            fitted.all().into_iter().filter_map(|(tenant, said)| Some((tenant, said.moving.as_ref()?)));
+        for (tenant, it) in moving.filter(|(_, it)| it.phase == Phase::Holding) {
+            match self.kept.stop_move(tenant, "another process took the router's place").await {
+                Ok(()) => self.tell_end(tenant, &it.id),
+                Err(error) => tracing::warn!(%tenant, %error, "could not undo a move"),
             }
         }
     }
@@ -150,10 +171,12 @@ impl Moves {
             .filter_map(|(tenant, said)| Some((*tenant, said.moving.clone()?)))
             .collect();
         let now = Instant::now();
+        // Whoever takes this process's place undoes what it finds.
+        let may_change = self.kept.may_change().await;
         let goes_on = |tenant: &TenantId, held: &Held| {
             let is_held =
                 |(at, it): &(TenantId, Move)| at == tenant && it.id == held.id && it.phase == Phase::Holding;
-            now < held.fenced_until && moving.iter().any(is_held)
+            may_change && now < held.fenced_until && moving.iter().any(is_held)
         };
         held.retain(|tenant, of| {
             let goes_on = goes_on(tenant, of);
@@ -164,7 +187,7 @@ impl Moves {
             }
             goes_on
         });
-        for (tenant, it) in &moving {
+        for (tenant, it) in moving.iter().filter(|_| may_change) {
             if is_long_overdue(it, self.kept.now_ms()) {
                 // Nobody is held back for it any more, and it is undone as soon as that can be said.
                 let news = News { id: &it.id, said: None, live: None, dead: None };

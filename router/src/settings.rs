@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cofferdam_proxy::census;
+use cofferdam_proxy::handover::Ownership;
 use cofferdam_proxy::replay::BodyLimits;
 use cofferdam_proxy::serve::ServeLimits;
 use cofferdam_proxy::upstream::UpstreamLimits;
@@ -39,6 +40,8 @@ pub struct Settings {
     pub store: Option<SharedStore>,
     /// The folder in which this router, and no other, keeps what it has to know before it can ask the store.
     pub state: Option<PathBuf>,
+    /// Whether that folder is this process's to change, as far as no store says what is in it.
+    pub ownership: Ownership,
 }
 
 impl Default for Settings {
@@ -56,6 +59,7 @@ impl Default for Settings {
             probe_every: Duration::from_millis(500),
             store: None,
             state: None,
+            ownership: Ownership::default(),
         }
     }
 }

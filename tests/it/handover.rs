@@ -1,17 +1,22 @@
 //! Handovers at the wrong moment: whatever stalls or fails, somebody serves.
 
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cofferdam_proxy::handover::{Named, Offer, PATIENCE, claim};
+use cofferdam_proxy::handover::{Named, Offer, Ownership, PATIENCE, claim};
 use cofferdam_proxy::listen;
 use rustix::process::Signal;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::support::files::{PINS, fleet};
 use crate::support::load::Load;
 use crate::support::processes::{Process, RealFleet, free_port, probe, ready};
-use crate::support::raw::{self, get};
+use crate::support::raw::{self, Answer, get};
+use crate::support::routers::tell;
 use crate::support::{ANY, eventually};
 
 const HANDOVER: [&str; 2] = ["--handover", "FOLDER/router.sock"];
@@ -51,7 +56,7 @@ fn a_router_serves_beside_a_stalled_predecessor_and_follows_it_once_that_is_hear
     let _held = [&data, &admin, &probes].map(|socket| socket.listener.as_fd().try_clone_to_owned().unwrap());
     let mut offer = {
         let _entered = predecessor.enter();
-        Offer::open(&path, "router", vec![data, admin, probes]).unwrap()
+        Offer::open(&path, "router", vec![data, admin, probes], Ownership::default()).unwrap()
     };
     let mut successor = follow(&fleet, "successor", at.map(|address| address.to_string()));
     predecessor.block_on(eventually("a successor with the sockets", async || {
@@ -65,9 +70,15 @@ fn a_router_serves_beside_a_stalled_predecessor_and_follows_it_once_that_is_hear
         .await;
         assert_eq!(raw::ask(at[0], get("/", "acme")).await.status(), 200);
         assert!(successor.ended().is_none(), "{}", successor.log());
+        // What no store keeps may be the other's to change.
+        assert_eq!(set(at[1], "acme", 2).await.status(), 503);
     });
     predecessor.block_on(offer.taken());
     test.block_on(async {
+        eventually("a successor that makes changes", async || {
+            (set(at[1], "acme", 2).await.status() != 503).then_some(())
+        })
+        .await;
         // It has the path now: another one follows it.
         let mut next = follow(&fleet, "next", at.map(|address| address.to_string()));
         assert_eq!(successor.end().await.code(), Some(0));
@@ -119,4 +130,70 @@ async fn a_successor_whose_flags_name_other_addresses_says_so_and_stays_where_it
     assert_eq!(old.end().await.code(), Some(0));
     assert_eq!(probe(fleet.probes, "/readyz").await, 200);
     assert!(!fleet.router.log().contains("which was handed over"), "{}", fleet.router.log());
+}
+
+/// A change of a tenant's limits.
+async fn set(admin: SocketAddr, tenant: &str, burst: u64) -> Answer {
+    let body = format!(r#"{{"burst": {burst}, "for": "1h"}}"#);
+    tell(admin, "PUT", &format!("/tenants/{tenant}/limits"), &body).await
+}
+
+const WITH_STATE: [&str; 4] = ["--handover", "FOLDER/router.sock", "--state", "FOLDER/state"];
+
+#[tokio::test]
+async fn from_when_its_sockets_are_handed_on_a_router_without_a_store_changes_nothing_unless_nobody_follows()
+{
+    let fleet = RealFleet::start(2, &WITH_STATE, fleet_with_plan).await;
+    assert_eq!(set(fleet.admin, "acme", 2).await.status(), 200);
+    let claimed = claim(&fleet.folder.path().join("router.sock"), "router").await.unwrap().unwrap();
+    let refused = set(fleet.admin, "acme", 3).await;
+    assert_eq!((refused.status(), refused.field("retry-after")), (503, Some("1")), "{refused:?}");
+    assert!(refused.text().starts_with("another process takes this one's place"), "{refused:?}");
+    drop(claimed);
+    eventually("a change once nobody follows", async || {
+        (set(fleet.admin, "acme", 4).await.status() == 200).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_change_that_was_made_without_a_store_is_lost_in_a_handover() {
+    let mut fleet = RealFleet::start(2, &WITH_STATE, fleet_with_plan).await;
+    let (over, admin) = (Arc::<AtomicBool>::default(), fleet.admin);
+    let mut operators = JoinSet::new();
+    for operator in 0..4 {
+        let over = Arc::clone(&over);
+        operators.spawn(async move {
+            let mut made = Vec::new();
+            while !over.load(Ordering::Relaxed) {
+                let tenant = format!("t{operator}-{}", made.len());
+                match set(admin, &tenant, 2).await.status() {
+                    200 => made.push(tenant),
+                    503 => {}
+                    other => panic!("{other}"),
+                }
+            }
+            made
+        });
+    }
+    for n in 0..5 {
+        let next = fleet.start_successor(&format!("next{n}"), &WITH_STATE);
+        let mut old = std::mem::replace(&mut fleet.router, next);
+        assert_eq!(old.end().await.code(), Some(0));
+    }
+    over.store(true, Ordering::Relaxed);
+    let made: Vec<_> = operators.join_all().await.into_iter().flatten().collect();
+    assert!(made.len() > 20, "{made:?}");
+    for tenant in made {
+        let shown = tell(admin, "GET", &format!("/tenants/{tenant}/limits"), "").await;
+        let shown: serde_json::Value = serde_json::from_slice(&shown.body).unwrap();
+        assert_eq!(shown["override"]["burst"], 2, "{tenant}: {shown:#}");
+    }
+}
+
+fn fleet_with_plan(cells: &[SocketAddr]) -> String {
+    fleet(
+        cells,
+        "plans: { free: { sustained: 1/s, burst: 1k, max_in_flight: 10 } }\ntenant: { unknown: free }\n",
+    )
 }

@@ -3,14 +3,19 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use cofferdam_limits::redis::MAX_OVERRIDES;
 use cofferdam_router::{Settings, SharedStore};
+use serde_json::{Value, json};
 
 use crate::support::eventually;
 use crate::support::files::alone;
-use crate::support::raw::get;
+use crate::support::metrics::scrape;
+use crate::support::processes::RealRouter;
+use crate::support::raw::{self, get};
 use crate::support::redis::RedisServer;
-use crate::support::routers::{TestRouter, settings};
+use crate::support::routers::{TestRouter, settings, tell};
 use crate::support::scripted::Scripted;
 
 const REST: &str = "
@@ -106,4 +111,65 @@ async fn a_damaged_file_counts_as_none_and_is_written_anew() {
     let mut left: Vec<_> = left.map(|file| file.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["accepted.json", "overrides.json"]);
+}
+
+/// A file of overrides in `folder`, and a router that is a process which starts with it.
+async fn start_with(cell: &Scripted, folder: &Path, overrides: &Value) -> RealRouter {
+    let state = folder.join("state");
+    fs::create_dir(&state).unwrap();
+    fs::write(state.join("overrides.json"), overrides.to_string()).unwrap();
+    let file = folder.join("fleet.yaml");
+    fs::write(&file, alone(cell.address, REST)).unwrap();
+    RealRouter::start("router", &file, &["--state", state.to_str().unwrap()], &[]).await
+}
+
+/// An override of a burst that ends in an hour.
+fn of_burst(burst: u64) -> Value {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+    json!({ "until_ms": since + 3_600_000, "since_ms": since, "burst": burst })
+}
+
+#[tokio::test]
+async fn what_is_damaged_in_a_file_is_told_and_counted_and_the_rest_binds() {
+    let (cell, folder) = (Scripted::named("served").await, tempfile::tempdir().unwrap());
+    let overrides = json!({
+        "limits": { "acme": of_burst(2), "globex": { "until_ms": "x" }, "initech": 7 },
+        "placement": ["acme"],
+        "later": { "acme": {}, "globex": {} },
+    });
+    let router = start_with(&cell, folder.path(), &overrides).await;
+    assert_eq!(raw::ask(router.data, get("/", "acme")).await.number("ratelimit-limit"), 2);
+    let metrics = scrape(router.probes).await;
+    let left_out = |kind: &str| metrics.sum(&format!("cofferdam_{kind}_overrides_left_out"), &[]);
+    assert_eq!((left_out("limits"), left_out("placement")), (2.0, 1.0));
+    let log = router.process.log();
+    for words in [
+        ["an override on disk cannot be read", "tenant=\"globex\"", "kind=\"limits\""],
+        ["an override on disk cannot be read", "tenant=\"initech\"", "kind=\"limits\""],
+        ["overrides taken from disk", "n_overrides=1 n_left_out=2", "kind=\"limits\""],
+        ["the overrides of this kind on disk are damaged", "ERROR", "kind=\"placement\""],
+        ["overrides of an unknown kind on disk do not bind", "n_overrides=2", "kind=\"later\""],
+    ] {
+        let has = |line: &str| words.iter().all(|word| line.contains(word));
+        assert!(log.lines().any(has), "{words:?}: {log}");
+    }
+    // What a later version has written stays for it.
+    let body = r#"{"burst": 1, "for": "1h"}"#;
+    assert_eq!(tell(router.admin, "PUT", "/tenants/acme/limits", body).await.status(), 200);
+    let text = fs::read_to_string(folder.path().join("state/overrides.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["later"], overrides["later"]);
+}
+
+#[tokio::test]
+async fn a_file_with_more_overrides_than_there_may_be_gives_as_many_as_that() {
+    let (cell, folder) = (Scripted::named("served").await, tempfile::tempdir().unwrap());
+    let limits: serde_json::Map<_, _> =
+        (0..MAX_OVERRIDES + 2).map(|n| (format!("t{n:05}"), of_burst(2))).collect();
+    let router = start_with(&cell, folder.path(), &json!({ "limits": limits })).await;
+    let metrics = scrape(router.probes).await;
+    assert_eq!(metrics.sum("cofferdam_limits_overrides", &[]), MAX_OVERRIDES as f64);
+    assert_eq!(metrics.sum("cofferdam_limits_overrides_left_out", &[]), 2.0);
+    let body = r#"{"burst": 1, "for": "1h"}"#;
+    let full = tell(router.admin, "PUT", "/tenants/acme/limits", body).await;
+    assert!(full.status() == 409 && full.text().contains("no room for another"), "{full:?}");
 }

@@ -15,6 +15,10 @@ mod tenants;
 mod top;
 
 use axum::Router;
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::map_response;
+use axum::response::Response;
 use axum::routing::{get, post, put};
 
 pub(crate) use state::Admin;
@@ -38,5 +42,14 @@ pub(crate) fn routes(admin: Admin) -> Router {
         .route("/placement/release/go", post(release::go))
         .route("/limits/top", get(top::show))
         .route("/blast", get(blast::show))
+        .layer(map_response(come_back))
         .with_state(admin)
+}
+
+/// Who is told that it cannot be done now is told when to come back.
+async fn come_back(mut response: Response) -> Response {
+    if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
 }

@@ -24,8 +24,8 @@ pub(super) async fn list(State(admin): State<Admin>) -> Json<Value> {
         shown["reason"] = fitted.place(tenant).reason.as_str().into();
         shown
     });
-    let told = |list: &[(String, String)]| -> Vec<Value> {
-        list.iter().map(|(tenant, why)| json!({ "tenant": tenant, "why": why })).collect()
+    let told = |list: Vec<(&str, &str)>| -> Vec<Value> {
+        list.into_iter().map(|(tenant, why)| json!({ "tenant": tenant, "why": why })).collect()
     };
     Json(json!({
         "overrides_are": admin.overrides_are(),

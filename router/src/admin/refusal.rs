@@ -27,7 +27,9 @@ pub(super) fn of_alter<E: Error>(error: AlterError<E>, status: impl FnOnce(&E) -
     let status = match &error {
         AlterError::Refused(refused) => status(refused),
         AlterError::Full | AlterError::Contended => StatusCode::CONFLICT,
-        AlterError::Clock(_) | AlterError::Store { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        AlterError::Clock(_) | AlterError::Store { .. } | AlterError::HandedOn => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
     };
     (status, format!("{error}\n"))
 }

@@ -9,6 +9,7 @@ use cofferdam_fleet::Fleet;
 use cofferdam_model::{Alphabet, TenantId};
 use cofferdam_proxy::census::{Census, DEFAULT_PER_ADDRESS};
 use cofferdam_proxy::drain::Drain;
+use cofferdam_proxy::handover::Ownership;
 use cofferdam_proxy::serve;
 use prometheus_client::registry::Registry;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -35,7 +36,8 @@ fn data_path(cell: SocketAddr, doors: &Doors) -> DataPath {
     let directory = Directory::default();
     let snapshot = Snapshot::build(fleet, &directory).unwrap();
     directory.install(&snapshot.cells);
-    let overrides = Overrides::new(Arc::new(ArcSwap::from_pointee(snapshot)), None, None);
+    let overrides =
+        Overrides::new(Arc::new(ArcSwap::from_pointee(snapshot)), None, None, &Ownership::default());
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let census = Census::register(&mut registry, "test", DEFAULT_PER_ADDRESS);

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::clock::ClockError;
+use super::from_disk::{FromDisk, from_disk};
 use super::looking::again_and_again;
 use super::said::Said;
 use super::shared::Shared;
@@ -33,6 +34,8 @@ pub(crate) struct Kept<S: Said> {
     said: Mutex<HashMap<String, S>>,
     fitted: ArcSwap<S::Fitted>,
     store: Option<Store>,
+    /// Overrides of the store, or else of the disk, that say nothing that can be read here, or found no room.
+    n_unreadable: AtomicU64,
     /// There is something that the disk has not.
     unsaved: Notify,
     /// There is something that whoever waits for changes has not seen.
@@ -57,8 +60,6 @@ pub(crate) struct Followed {
     pub(crate) age: Option<Duration>,
     /// Times that it did not.
     pub(super) n_errors: u64,
-    /// Overrides that say nothing that can be read here.
-    pub(super) n_unreadable: u64,
 }
 
 /// What becomes of what is said of a tenant.
@@ -79,6 +80,8 @@ pub(crate) enum AlterError<E: Error> {
     Clock(ClockError),
     #[error("others change the same tenant at this moment: nothing was changed")]
     Contended,
+    #[error("another process takes this one's place at this moment: nothing was changed, ask again")]
+    HandedOn,
     #[error("{error}: {}", outcome(.error))]
     Store { error: LinkError },
 }
@@ -112,14 +115,16 @@ impl<S> Altered<S> {
 impl<S: Said> Kept<S> {
     /// Those that the disk has, and no others yet; those in `book` are taken by whoever follows it.
     pub(super) fn new(shared: Arc<Shared>, book: Option<OverrideBook>) -> Self {
-        let said = on_disk(&shared);
+        let FromDisk { said, n_left_out } = from_disk(&shared);
         let fitted = S::fit(&said, &shared.snapshots.load_full(), &shared.clock);
         let store = book.map(|book| {
             let (seen, followed, looked_at) = Default::default();
             Store { book, seen, followed, looked_at }
         });
         let (said, fitted) = (Mutex::new(said), ArcSwap::from_pointee(fitted));
-        Self { shared, said, fitted, store, unsaved: Notify::new(), unseen: Notify::new() }
+        let n_unreadable = AtomicU64::new(n_left_out);
+        let (unsaved, unseen) = (Notify::new(), Notify::new());
+        Self { shared, said, fitted, store, n_unreadable, unsaved, unseen }
     }
 
     /// What binds.
@@ -162,6 +167,16 @@ impl<S: Said> Kept<S> {
         Some(Followed { age, ..*store.followed.lock() })
     }
 
+    /// How many there are that cannot be read here, or found no room.
+    pub(super) fn n_unreadable(&self) -> u64 {
+        self.n_unreadable.load(Ordering::Relaxed)
+    }
+
+    /// Whether they can be changed here: those that no store keeps are one process's affair.
+    pub(crate) async fn may_change(&self) -> bool {
+        self.store.is_some() || self.shared.ownership.is_ours().await
+    }
+
     /// Whether every router of the fleet has them.
     pub(crate) fn are_shared(&self) -> bool {
         self.store.is_some()
@@ -185,6 +200,8 @@ impl<S: Said> Kept<S> {
         tenant: &str,
         change: impl Fn(Option<S>, u64) -> Result<(Altered<S>, R), E>,
     ) -> Result<R, AlterError<E>> {
+        // Whoever takes this process's place reads the disk only once that has what was changed.
+        let Some(_owned) = self.shared.ownership.hold().await else { return Err(AlterError::HandedOn) };
         let now_ms = self.shared.clock.now_ms();
         let result = self.change(|all| {
             all.retain(|_, said| !said.is_over(now_ms));
@@ -337,11 +354,8 @@ impl<S: Said> Kept<S> {
         };
         let all: HashMap<_, _> = values.into_iter().filter_map(read).collect();
         tracing::info!(n_overrides = all.len(), kind = S::KIND, "overrides taken over from the store");
-        {
-            let mut followed = store.followed.lock();
-            followed.n_unreadable = (n_said - all.len()) as u64;
-            followed.version = version.map_or(0, |version| version.number);
-        }
+        self.n_unreadable.store((n_said - all.len()) as u64, Ordering::Relaxed);
+        store.followed.lock().version = version.map_or(0, |version| version.number);
         self.change(|said| *said = all);
         self.unsaved.notify_one();
     }
@@ -364,23 +378,6 @@ impl<S: Said> Kept<S> {
         let said = serde_json::to_value(&*self.said.lock()).unwrap_or_default();
         saved.write(S::KIND, said).await;
     }
-}
-
-/// What the disk has of a kind and has not ended. What cannot be read is told and left out.
-fn on_disk<S: Said>(shared: &Shared) -> HashMap<String, S> {
-    let part = shared.saved.as_ref().and_then(|saved| saved.part(S::KIND));
-    let Some(serde_json::Value::Object(part)) = part else { return HashMap::new() };
-    let now_ms = shared.clock.now_ms();
-    let read = |(tenant, value)| match serde_json::from_value::<S>(value) {
-        Ok(said) => Some((tenant, said)).filter(|(_, said)| !said.is_over(now_ms)),
-        Err(error) => {
-            tracing::warn!(tenant, %error, kind = S::KIND, "an override on disk cannot be read, and does not bind");
-            None
-        }
-    };
-    let said: HashMap<_, _> = part.into_iter().filter_map(read).collect();
-    tracing::info!(n_overrides = said.len(), kind = S::KIND, "overrides taken from disk");
-    said
 }
 
 /// When a value of the store ends; one that does not say so has ended.

@@ -25,7 +25,7 @@ impl<S: Said> Collector for OverridesCollector<S> {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let fitted = self.0.fitted();
         let followed = self.0.followed();
-        let unreadable = followed.as_ref().map_or(0, |followed| followed.n_unreadable);
+        let unreadable = self.0.n_unreadable();
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let name = |rest: &str| format!("cofferdam_{}_overrides{rest}", S::KIND);
         let mut gauges = vec![
@@ -36,7 +36,7 @@ impl<S: Said> Collector for OverridesCollector<S> {
             ),
             (
                 "_left_out",
-                "Overrides that cannot be read or do not fit the fleet file, which binds instead",
+                "Overrides that cannot be read, find no room or do not fit the fleet file, which binds instead",
                 number(fitted.n_left_out() as u64 + unreadable),
             ),
         ];

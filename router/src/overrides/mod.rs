@@ -6,6 +6,7 @@
 
 mod asked;
 mod clock;
+mod from_disk;
 mod kept;
 pub(crate) mod limits;
 mod looking;
@@ -20,6 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use cofferdam_limits::redis::OverrideBook;
+use cofferdam_proxy::handover::Ownership;
 use tokio::task::JoinSet;
 
 pub(crate) use kept::{AlterError, Kept};
@@ -49,14 +51,18 @@ pub(crate) struct Books {
 }
 
 impl Overrides {
-    /// Those in `state`, which bind at once. Those in `books` are taken by whoever follows them.
+    /// Those in `state`, which bind at once. Those in `books` are taken by whoever follows them; without books they change only while
+    /// they are this process's.
     pub(crate) fn new(
         snapshots: Arc<ArcSwap<Snapshot>>,
         books: Option<Books>,
         state: Option<StateDir>,
+        ownership: &Ownership,
     ) -> Self {
         let (generation, clock) = (AtomicU64::new(0), Arc::default());
-        let shared = Arc::new(Shared { snapshots, generation, clock, saved: state.map(Saved::read) });
+        let saved = state.map(|state| Saved::read(state, &[Override::KIND, Record::KIND]));
+        let ownership = ownership.clone();
+        let shared = Arc::new(Shared { snapshots, generation, clock, saved, ownership });
         let (limits, placement) = books.map(|books| (books.limits, books.placement)).unzip();
         let limits = Arc::new(Kept::new(Arc::clone(&shared), limits));
         let placement = Arc::new(Kept::new(Arc::clone(&shared), placement));
@@ -79,6 +85,7 @@ impl Overrides {
     pub(crate) fn follow(&self, tasks: &mut JoinSet<()>) {
         tasks.spawn(Arc::clone(&self.limits).follow());
         tasks.spawn(Arc::clone(&self.placement).follow());
+        tasks.spawn(Arc::clone(&self.placement).count_wards());
     }
 }
 
@@ -92,7 +99,11 @@ mod tests {
     use cofferdam_model::{Alphabet, TenantId};
     use futures_util::FutureExt;
 
+    use serde_json::json;
+
+    use super::clock::StoreClock;
     use super::limits::Asked;
+    use super::said::Fitted as _;
     use super::*;
     use crate::cells::Directory;
 
@@ -110,7 +121,7 @@ mod tests {
         runtime.unwrap().block_on(async {
             let folder = tempfile::tempdir().unwrap();
             let state = StateDir::open(folder.path()).unwrap();
-            let overrides = Overrides::new(snapshots(), None, Some(state));
+            let overrides = Overrides::new(snapshots(), None, Some(state), &Ownership::default());
             let (free, is_free) = mpsc::channel::<()>();
             let busy = tokio::task::spawn_blocking(move || is_free.recv());
             let asked = Asked::read(br#"{"burst": 2, "for": "1h"}"#).unwrap();
@@ -131,5 +142,29 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         });
+    }
+    #[test]
+    fn what_does_not_fit_is_shown_as_left_out_until_it_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateDir::open(folder.path()).unwrap();
+        let now_ms = StoreClock::default().now_ms();
+        let (first, last) = (now_ms + 3_600_000, now_ms + 7_200_000);
+        let word = |to: &str, until_ms: u64| json!({ "to": [to], "since_ms": 0, "until_ms": until_ms, "reason": "r" });
+        let placement =
+            json!({ "until_ms": last, "pin": word("gone", first), "quarantine": word("a", last) });
+        let limits =
+            json!({ "until_ms": first, "since_ms": 0, "sustained": "7/86400000000us", "burst": 200_000 });
+        let kinds = json!({ "placement": { "acme": placement }, "limits": { "acme": limits } });
+        state.write("overrides.json", kinds.to_string().as_bytes()).unwrap();
+        let overrides = Overrides::new(snapshots(), None, Some(state), &Ownership::default());
+        let (limits, placement) = (overrides.limits.fitted(), overrides.placement.fitted());
+        let n_left_out = || (limits.n_left_out(), placement.n_left_out());
+        assert_eq!(n_left_out(), (1, 2));
+        assert_eq!(placement.left_out().len(), 2);
+        for (then_ms, left) in [(first, (0, 1)), (last, (0, 0))] {
+            let clock = &overrides.shared.clock;
+            clock.note(clock.ask(), then_ms);
+            assert_eq!(n_left_out(), left);
+        }
     }
 }

@@ -17,6 +17,7 @@ const FILE: &str = "overrides.json";
 pub(super) struct Saved {
     folder: StateDir,
     parts: Mutex<Parts>,
+    is_damaged: bool,
     /// The state that was last written. Whoever writes holds it, so that the last to write has the last word of all kinds.
     written: Arc<tokio::sync::Mutex<u64>>,
 }
@@ -29,17 +30,33 @@ struct Parts {
 }
 
 impl Saved {
-    /// Reads the file. One that is damaged is told, and counts as none.
-    pub(super) fn read(folder: StateDir) -> Self {
-        let parts = folder.read(FILE).and_then(|bytes| {
-            let read = serde_json::from_slice(&bytes);
-            read.inspect_err(|error| {
+    /// Reads the file. One that is damaged is told, and counts as none; other kinds than these are told, and stay in the file.
+    pub(super) fn read(folder: StateDir, kinds: &[&str]) -> Self {
+        let read = folder.read(FILE).map(|bytes| serde_json::from_slice::<BTreeMap<String, Value>>(&bytes));
+        let (by_kind, is_damaged) = match read {
+            Some(Ok(by_kind)) => (by_kind, false),
+            Some(Err(error)) => {
                 tracing::error!(%error, file = FILE, "the overrides on disk are damaged, and none are taken");
-            })
-            .ok()
-        });
-        let parts = Parts { by_kind: parts.unwrap_or_default(), state: 0 };
-        Self { folder, parts: Mutex::new(parts), written: Arc::default() }
+                (BTreeMap::new(), true)
+            }
+            None => (BTreeMap::new(), false),
+        };
+        for (kind, part) in by_kind.iter().filter(|(kind, _)| !kinds.contains(&kind.as_str())) {
+            let n_overrides = part.as_object().map_or(1, serde_json::Map::len);
+            tracing::warn!(
+                kind,
+                n_overrides,
+                file = FILE,
+                "overrides of an unknown kind on disk do not bind"
+            );
+        }
+        let parts = Mutex::new(Parts { by_kind, state: 0 });
+        Self { folder, parts, is_damaged, written: Arc::default() }
+    }
+
+    /// Whether there was a file of which nothing could be read.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.is_damaged
     }
 
     /// What the file had of a kind.

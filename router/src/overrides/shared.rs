@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
+use cofferdam_proxy::handover::Ownership;
 
 use super::clock::StoreClock;
 use super::saved::Saved;
@@ -17,4 +18,6 @@ pub(super) struct Shared {
     pub(super) generation: AtomicU64,
     pub(super) clock: Arc<StoreClock>,
     pub(super) saved: Option<Saved>,
+    /// Whether this process may change what no store keeps.
+    pub(super) ownership: Ownership,
 }

@@ -3,6 +3,7 @@
 
 mod command;
 mod deaths;
+mod handover;
 mod load;
 mod overdue;
 mod refused;

@@ -143,6 +143,44 @@ async fn who_is_in_quarantine_stays_apart_while_the_fleet_has_any_cell_for_it() 
 }
 
 #[tokio::test]
+async fn who_is_kept_apart_elsewhere_than_was_said_stays_there_and_that_counts_as_new_cells() {
+    let cells = Cells::start().await;
+    let rest = REST.replace("mallory: [cell-i]", "");
+    // Those from the fifth on are for quarantine.
+    let file = |revision: u64, gone: &[usize]| {
+        let mut states = ["quarantine"; 9];
+        states[..4].fill("active");
+        gone.iter().for_each(|at| states[*at] = "disabled");
+        cells.file(revision, &states, &rest)
+    };
+    let router = TestRouter::with(&file(1, &[]), settings(), 1);
+    let pair = others(&router, "acme").await[..2].join(" ");
+    let counted = async |new: &[&str]| {
+        eventually("new cells", async || {
+            let said = router.admin("/tenants/acme").await["override"]["new_cells"].clone();
+            let cells: Vec<_> = said.as_array().unwrap().iter().map(|new| new["cell"].clone()).collect();
+            (cells == new).then_some(())
+        })
+        .await;
+    };
+    json_of(&quarantine(&router, "acme", &to("cell-e cell-f", "1h")).await);
+    router.reload(&file(2, &[4, 5])).await.unwrap();
+    assert_eq!(place(&router, "acme").await.0, ["cell-g", "cell-h"]);
+    counted(&["cell-e", "cell-f", "cell-g", "cell-h"]).await;
+    // By now there are fewer on another one, and it does not go there as well.
+    json_of(&quarantine(&router, "globex", &to("cell-g cell-h", "1h")).await);
+    router.reload(&file(3, &[4, 5])).await.unwrap();
+    assert_eq!(place(&router, "acme").await.0, ["cell-g", "cell-h"]);
+    assert_eq!(served(&router, "acme").await, "cell-g");
+    // It has to, however many it has been to.
+    router.reload(&file(4, &[4, 5, 6])).await.unwrap();
+    assert_eq!(place(&router, "acme").await.0, ["cell-h", "cell-i"]);
+    counted(&["cell-e", "cell-f", "cell-g", "cell-h", "cell-i"]).await;
+    let refused = pin(&router, "acme", &to(&pair, "1h")).await;
+    assert!(refused.status() == 409 && refused.text().contains("7 new cells"), "{refused:?}");
+}
+
+#[tokio::test]
 async fn who_is_put_in_quarantine_without_a_word_where_comes_to_the_cells_with_the_fewest_others() {
     let cells = Cells::start().await;
     let states = STATES.map(|state| if state == "dedicated" { "quarantine" } else { state });

@@ -5,6 +5,7 @@ use std::path::Path;
 use arc_swap::ArcSwap;
 use cofferdam_fleet::Fleet;
 use cofferdam_model::Alphabet;
+use cofferdam_proxy::handover::Ownership;
 use cofferdam_proxy::upstream::UpstreamLimits;
 use http::{HeaderName, HeaderValue, StatusCode};
 use prometheus_client::registry::Registry;
@@ -30,7 +31,7 @@ fn counted(work: impl FnOnce(Closing<'_>)) -> Vec<String> {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let snapshots = Arc::new(ArcSwap::new(snapshot));
-    let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), None, None));
+    let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), None, None, &Ownership::default()));
     let view = CachedView::new(overrides, metrics.clone(), UpstreamLimits::default()).current();
     let top = &Top::default().worker();
     work(Closing { view: &view, metrics: &metrics, top, arrived: Instant::now(), is_grpc: true });

@@ -16,8 +16,8 @@ use crate::limits::{LimitsError, PlanLimits};
 #[derive(Debug)]
 pub(crate) struct Fitted {
     by_tenant: HashMap<TenantId, Overridden>,
-    /// Those that do not fit their tenants' plans.
-    n_left_out: usize,
+    /// When those end that do not fit their tenants' plans, in milliseconds since 1970.
+    left_out_until_ms: Vec<u64>,
     clock: Arc<StoreClock>,
 }
 
@@ -33,19 +33,19 @@ impl Fitted {
     /// Fits what is said, by tenant. Who has no plan here has no override; what a plan makes impossible is told and left out.
     pub(super) fn new(said: &HashMap<String, Override>, fleet: &Fleet, clock: &Arc<StoreClock>) -> Self {
         let now_ms = clock.now_ms();
-        let (mut fitted, mut n_left_out) = (HashMap::new(), 0);
+        let (mut fitted, mut left_out_until_ms) = (HashMap::new(), Vec::new());
         for (tenant, said) in said.iter().filter(|(_, said)| !said.is_over(now_ms)) {
             let Ok(tenant) = TenantId::parse(tenant.as_bytes(), &fleet.tenant.alphabet) else { continue };
             let Some(plan) = plan_of(&tenant, fleet) else { continue };
             match Overridden::new(said, plan, fleet) {
                 Ok(overridden) => drop(fitted.insert(tenant, overridden)),
                 Err(error) => {
-                    n_left_out += 1;
+                    left_out_until_ms.push(said.until_ms);
                     tracing::warn!(%tenant, %error, "an override does not fit the plan: the plan binds");
                 }
             }
         }
-        Self { by_tenant: fitted, n_left_out, clock: Arc::clone(clock) }
+        Self { by_tenant: fitted, left_out_until_ms, clock: Arc::clone(clock) }
     }
 
     /// What binds `tenant` now instead of its plan.
@@ -75,7 +75,8 @@ impl said::Fitted for Fitted {
     }
 
     fn n_left_out(&self) -> usize {
-        self.n_left_out
+        let now_ms = self.clock.now_ms();
+        self.left_out_until_ms.iter().filter(|until_ms| now_ms < **until_ms).count()
     }
 }
 

@@ -1,5 +1,8 @@
 //! How a tenant's cells are changed by a pin or a quarantine, each in one step that is decided by what is there.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use cofferdam_model::{CellId, TenantId};
 use cofferdam_placement::{PlacementError, Reason};
 
@@ -9,6 +12,9 @@ use super::record::{Record, TooManyNew};
 use super::wards::Wards;
 use super::word::Word;
 use crate::snapshot::Snapshot;
+
+/// How often it is looked whether somebody is kept apart on cells that nobody has named.
+const COUNT_EVERY: Duration = Duration::from_secs(1);
 
 /// Why a tenant's cells are not changed as was asked.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +64,7 @@ impl Kept<Record> {
         self.alter(tenant, |old, now_ms| {
             let mut record = at_rest(old, tenant)?;
             let to = match asked.to().is_empty() && of == Reason::Quarantine {
-                true => self.wards(&snapshot, tenant, now_ms)?,
+                true => self.wards(&snapshot, tenant, &record, now_ms)?,
                 false => asked.to().to_vec(),
             };
             snapshot.placement.named(of, tenant, &to)?;
@@ -84,13 +90,42 @@ impl Kept<Record> {
         .await
     }
 
-    /// Cells for a quarantine of which nobody has named any: as many as the tenant has else, on which the fewest others are.
-    fn wards(&self, snapshot: &Snapshot, tenant: &TenantId, now_ms: u64) -> Result<Vec<CellId>, Refused> {
+    /// Takes note, for ever, of the cells on which tenants are kept apart instead of those that were named, as of cells that they
+    /// have come to. However many that are, they are kept apart; it counts for what they are let come to next.
+    pub(crate) async fn count_wards(self: Arc<Self>) {
+        loop {
+            let fitted = self.fitted();
+            for (tenant, cells) in fitted.uncounted() {
+                let counted = self.alter(&tenant, |old, now_ms| {
+                    let is_apart = |word: &Word| word.is_live(now_ms);
+                    let apart = old.filter(|record| record.quarantine.as_ref().is_some_and(is_apart));
+                    let mut record = apart.ok_or(Refused::Nothing { tenant, of: Reason::Quarantine })?;
+                    record.touch(&cells, &[], u32::MAX, now_ms)?;
+                    Ok::<_, Refused>((Altered::to(record.settled(now_ms)), ()))
+                });
+                if let Err(error) = counted.await {
+                    tracing::debug!(%tenant, %error, "could not count cells for quarantine: it is tried again");
+                }
+            }
+            tokio::time::sleep(COUNT_EVERY).await;
+        }
+    }
+
+    /// Cells for a quarantine of which nobody has named any: as many as the tenant has else, its own of lately or those on which the
+    /// fewest others are.
+    fn wards(
+        &self,
+        snapshot: &Snapshot,
+        tenant: &TenantId,
+        record: &Record,
+        now_ms: u64,
+    ) -> Result<Vec<CellId>, Refused> {
         let fitted = self.fitted();
         let others = fitted.all().into_iter().filter(|(other, _)| *other != tenant);
         let words = others.filter_map(|(_, said)| said.quarantine.as_ref());
         let wards = Wards::new(snapshot, words.filter(|word| word.is_live(now_ms)));
-        let cells = wards.least_used(snapshot.placement.size_of(tenant));
+        let (size, had) = (snapshot.placement.size_of(tenant), record.touched_at(now_ms));
+        let cells = wards.choose(snapshot, size, &had);
         let cells: Vec<_> = cells.into_iter().map(|cell| snapshot.cells[cell.get()].id.clone()).collect();
         if cells.is_empty() { Err(Refused::NoWard) } else { Ok(cells) }
     }

@@ -19,13 +19,14 @@ pub(super) struct Placing {
     pub(super) instead: Option<String>,
 }
 
-/// The cells of a quarantine: those of `word` as far as the fleet has them for that, or else others that it has; or why there are
-/// none.
+/// The cells of a quarantine: those of `word` as far as the fleet has them for that, or else others that it has, of which the
+/// tenant `had` some lately; or why there are none.
 pub(super) fn quarantine(
     tenant: &TenantId,
     word: &Word,
     snapshot: &Snapshot,
     wards: &Wards,
+    had: &[String],
 ) -> Result<Placing, String> {
     let (placement, until_ms) = (&snapshot.placement, word.until_ms);
     let why = match parsed(word).and_then(|names| Ok(placement.named(Reason::Quarantine, tenant, &names)?)) {
@@ -41,7 +42,7 @@ pub(super) fn quarantine(
         }
     }
     if shard.is_empty() {
-        shard = wards.least_used(placement.size_of(tenant));
+        shard = wards.choose(snapshot, placement.size_of(tenant), had);
     }
     if shard.is_empty() {
         return Err(format!("{why}, and the fleet has no cell for quarantine: the tenant is not kept apart"));

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cofferdam_model::{Shard, TenantId};
+use cofferdam_model::{CellId, Shard, TenantId};
 use cofferdam_placement::{Placed, Reason};
 
 use super::super::clock::StoreClock;
@@ -21,11 +21,18 @@ use crate::snapshot::Snapshot;
 pub(crate) struct Fitted {
     pub(crate) snapshot: Arc<Snapshot>,
     by_tenant: HashMap<TenantId, OfTenant>,
-    /// Whose, and why.
-    left_out: Vec<(String, String)>,
+    left_out: Vec<Misfit>,
     /// The same, of who is kept apart on other cells.
-    instead: Vec<(String, String)>,
+    instead: Vec<Misfit>,
     clock: Arc<StoreClock>,
+}
+
+/// Of whom something is said that does not fit the fleet file, why, and until when it is said.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Misfit {
+    tenant: String,
+    why: String,
+    until_ms: u64,
 }
 
 /// What is said of one tenant.
@@ -54,12 +61,13 @@ impl Fitted {
             let tenant = match TenantId::parse(name.as_bytes(), &snapshot.fleet.tenant.alphabet) {
                 Ok(tenant) => tenant,
                 Err(error) => {
-                    left_out.push((name.clone(), error.to_string()));
+                    let (tenant, until_ms) = (name.clone(), said.until_ms());
+                    left_out.push(Misfit { tenant, why: error.to_string(), until_ms });
                     continue;
                 }
             };
             let live = |word: &'s Option<Word>| word.as_ref().filter(|word| word.is_live(now_ms));
-            let mut tell = |fit: Fit| {
+            let mut tell = |word: &Word, fit: Fit| {
                 let told = match &fit {
                     Ok(Placing { instead: None, .. }) => None,
                     Ok(Placing { instead: Some(why), .. }) => Some((&mut instead, why)),
@@ -67,13 +75,15 @@ impl Fitted {
                 };
                 if let Some((list, why)) = told {
                     tracing::warn!(%tenant, %why, "an override of placement does not fit the fleet file");
-                    list.push((name.clone(), why.clone()));
+                    let (tenant, why) = (name.clone(), why.clone());
+                    list.push(Misfit { tenant, why, until_ms: word.until_ms });
                 }
                 fit
             };
-            let quarantine = live(&said.quarantine);
-            let quarantine = quarantine.map(|word| tell(fit::quarantine(&tenant, word, snapshot, &wards)));
-            let pin = live(&said.pin).map(|word| tell(fit::pin(&tenant, word, snapshot, now_ms)));
+            let had = said.touched_at(now_ms);
+            let quarantine = live(&said.quarantine)
+                .map(|word| tell(word, fit::quarantine(&tenant, word, snapshot, &wards, &had)));
+            let pin = live(&said.pin).map(|word| tell(word, fit::pin(&tenant, word, snapshot, now_ms)));
             by_tenant.insert(tenant, OfTenant { said: said.clone(), quarantine, pin });
         }
         left_out.sort();
@@ -114,13 +124,33 @@ impl Fitted {
     }
 
     /// Of whom something is said that does not fit the fleet file, and why.
-    pub(crate) fn left_out(&self) -> &[(String, String)] {
-        &self.left_out
+    pub(crate) fn left_out(&self) -> Vec<(&str, &str)> {
+        self.still(&self.left_out)
     }
 
     /// Who is kept apart on other cells than was said, since the fleet file has not all of those for it any more, and why.
-    pub(crate) fn instead(&self) -> &[(String, String)] {
-        &self.instead
+    pub(crate) fn instead(&self) -> Vec<(&str, &str)> {
+        self.still(&self.instead)
+    }
+
+    /// Who is kept apart on other cells than was said, and on which of them it is not yet known to have come.
+    pub(super) fn uncounted(&self) -> Vec<(TenantId, Vec<CellId>)> {
+        let now_ms = self.clock.now_ms();
+        let of_tenant = |(tenant, of): (&TenantId, &OfTenant)| {
+            let placing = live(&of.quarantine, now_ms).filter(|it| it.instead.is_some())?;
+            let (had, said) = (of.said.touched_at(now_ms), of.said.quarantine.as_ref()?);
+            let is_counted = |id: &CellId| [&had, &said.to].into_iter().flatten().any(|it| it == id.as_str());
+            let cells = self.snapshot.ids(Shard::new(&placing.shard)).filter(|id| !is_counted(id)).cloned();
+            Some((*tenant, cells.collect::<Vec<_>>())).filter(|(_, cells)| !cells.is_empty())
+        };
+        self.by_tenant.iter().filter_map(of_tenant).collect()
+    }
+
+    /// Those that have not ended.
+    fn still<'a>(&self, misfits: &'a [Misfit]) -> Vec<(&'a str, &'a str)> {
+        let now_ms = self.clock.now_ms();
+        let live = misfits.iter().filter(|it| now_ms < it.until_ms);
+        live.map(|it| (it.tenant.as_str(), it.why.as_str())).collect()
     }
 
     /// The time by which ends are judged, in milliseconds since 1970.
@@ -172,6 +202,6 @@ impl said::Fitted for Fitted {
     }
 
     fn n_left_out(&self) -> usize {
-        self.left_out.len()
+        self.left_out().len()
     }
 }

@@ -80,6 +80,12 @@ impl Record {
         Ok(())
     }
 
+    /// The cells that it has come to within the hour before, the oldest first.
+    pub(super) fn touched_at(&self, now_ms: u64) -> Vec<String> {
+        let touched = self.touched.iter().filter(|touched| touched.ends_ms() > now_ms);
+        touched.map(|touched| touched.cell.clone()).collect()
+    }
+
     /// Without what has ended; nothing where all has.
     pub(super) fn settled(mut self, now_ms: u64) -> Option<Self> {
         self.forget(now_ms);

@@ -25,10 +25,15 @@ impl Wards {
         Self(all.filter(|(cell, _)| placement.state_of(*cell) == CellState::Quarantine).collect())
     }
 
-    /// At most `n` of them, those with the fewest tenants first, and of as many the one whose id comes first.
-    pub(super) fn least_used(&self, n: usize) -> Vec<CellIndex> {
+    /// At most `n` of them for a tenant that `had` these lately: its own first, since whatever it does there is done, then those
+    /// with the fewest tenants, and of as many the one whose id comes first.
+    pub(super) fn choose(&self, snapshot: &Snapshot, n: usize, had: &[String]) -> Vec<CellIndex> {
         let mut all = self.0.clone();
-        all.sort_by_key(|(cell, n_tenants)| (*n_tenants, cell.0));
+        let is_new = |cell: &CellIndex| {
+            let id = snapshot.placement.cells()[cell.get()].as_str();
+            !had.iter().any(|had| had == id)
+        };
+        all.sort_by_key(|(cell, n_tenants)| (is_new(cell), *n_tenants, cell.0));
         all.into_iter().take(n).map(|(cell, _)| cell).collect()
     }
 }

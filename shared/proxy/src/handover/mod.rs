@@ -19,11 +19,15 @@
 //! whatever happens, until it sees that the running process has broken off and still listens. So both may serve for a
 //! while, and never neither.
 //!
+//! What both would change, such as a file that the successor reads, has an [`Ownership`]: the running process gives it away before
+//! it hands its sockets on, and takes it back where nobody follows; its successor takes it once it has followed.
+//!
 //! Both sides talk only to their own user and to root. It knows neither HTTP nor what the sockets are for: their names are
 //! the caller's.
 
 mod claimed;
 mod offer;
+mod ownership;
 mod wire;
 
 use std::io;
@@ -34,6 +38,7 @@ use tokio::net::UnixStream;
 
 pub use self::claimed::{Claimed, claim};
 pub use self::offer::Offer;
+pub use self::ownership::{Owned, Ownership};
 
 /// The longest that one side waits for the other's next word, where it can do without.
 pub const PATIENCE: Duration = Duration::from_secs(10);

@@ -12,7 +12,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::{HandoverError, Named, check_peer, hello, soon, wire};
+use super::{HandoverError, Named, Ownership, check_peer, hello, soon, wire};
 
 /// The sockets of this process on offer at a path, until a successor serves or nobody may follow any more.
 #[derive(Debug)]
@@ -30,6 +30,7 @@ struct Offering {
     listener: UnixListener,
     hello: String,
     sockets: Arc<[Named]>,
+    ownership: Ownership,
 }
 
 /// The path, which goes with the offer unless a successor has taken it over.
@@ -40,15 +41,15 @@ struct Place {
 
 impl Offer {
     /// Offers `sockets`, which should be clones of what is accepted from, at `path`: mode 0600, and taken over from whoever
-    /// had it. Call it within a tokio runtime.
+    /// had it. `ownership` is a successor's from when it gets them until it is seen not to follow. Call it within a tokio runtime.
     ///
     /// # Errors
     ///
     /// Where the path has a file that is no socket, or none can be made there.
-    pub fn open(path: &Path, role: &str, sockets: Vec<Named>) -> io::Result<Self> {
+    pub fn open(path: &Path, role: &str, sockets: Vec<Named>, ownership: Ownership) -> io::Result<Self> {
         let listener = UnixListener::from_std(take_over(path)?)?;
         let place = Place { path: path.to_owned(), is_ours: true };
-        let offering = Offering { place, listener, hello: hello(role), sockets: sockets.into() };
+        let offering = Offering { place, listener, hello: hello(role), sockets: sockets.into(), ownership };
         let (close, closed) = oneshot::channel();
         Ok(Self { task: tokio::spawn(offering.run(closed)), close: Some(close), outcome: None })
     }
@@ -107,6 +108,15 @@ impl Offering {
 
     async fn hand_over(&mut self, stream: &UnixStream) -> Result<(), HandoverError> {
         check_peer(stream)?;
+        self.ownership.give().await;
+        let followed = self.is_followed(stream).await;
+        if followed.is_err() {
+            self.ownership.take().await;
+        }
+        followed
+    }
+
+    async fn is_followed(&mut self, stream: &UnixStream) -> Result<(), HandoverError> {
         soon(wire::send_all(stream, &self.hello, &self.sockets)).await?;
         soon(wire::expect(stream, "serving")).await?;
         // One that serves waits for this, however late it comes: who is gone by now serves no more.

@@ -21,6 +21,11 @@ fn sockets(names: &[&str]) -> Vec<Named> {
     names.iter().map(one).collect()
 }
 
+/// What a running process of this role offers in the folder.
+fn offered(folder: &TempDir, role: &str, sockets: Vec<Named>) -> io::Result<Offer> {
+    Offer::open(&at(folder), role, sockets, Ownership::default())
+}
+
 async fn claimed(path: &Path) -> Claimed {
     claim(path, "test").await.unwrap().expect("somebody listens")
 }
@@ -33,7 +38,7 @@ async fn a_successor_gets_every_socket_by_name_and_what_waits_in_its_queue() {
     let held = sockets(&names);
     let address = held[0].listener.local_addr().unwrap();
     let mut client = TcpStream::connect(address).unwrap();
-    let mut offer = Offer::open(&at(&folder), "test", held).unwrap();
+    let mut offer = offered(&folder, "test", held).unwrap();
     let claimed = claimed(&at(&folder)).await;
     assert_eq!(claimed.sockets.iter().map(|socket| socket.name.as_str()).collect::<Vec<_>>(), names);
     let listener = claimed.sockets[0].listener.try_clone().unwrap();
@@ -52,7 +57,7 @@ async fn a_successor_gets_every_socket_by_name_and_what_waits_in_its_queue() {
 #[tokio::test]
 async fn a_successor_that_goes_before_it_serves_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let offer = Offer::open(&at(&folder), "test", sockets(&["data"])).unwrap();
+    let offer = offered(&folder, "test", sockets(&["data"])).unwrap();
     drop(claimed(&at(&folder)).await);
     let second = claimed(&at(&folder)).await;
     assert_eq!(second.sockets.len(), 1);
@@ -64,7 +69,7 @@ async fn a_successor_that_goes_before_it_serves_changes_nothing() {
 #[tokio::test]
 async fn a_successor_that_has_connected_is_served_though_the_offer_closes() {
     let folder = tempfile::tempdir().unwrap();
-    let offer = Offer::open(&at(&folder), "test", sockets(&["data"])).unwrap();
+    let offer = offered(&folder, "test", sockets(&["data"])).unwrap();
     // Nothing has run in between: the offer has not accepted yet.
     let stream = std::os::unix::net::UnixStream::connect(at(&folder)).unwrap();
     stream.set_nonblocking(true).unwrap();
@@ -82,7 +87,7 @@ async fn the_place_of_a_process_that_died_is_nobodys_and_is_taken_over() {
     assert!(claim(&at(&folder), "test").await.unwrap().is_none(), "nothing there");
     drop(std::os::unix::net::UnixListener::bind(at(&folder)).unwrap());
     assert!(claim(&at(&folder), "test").await.unwrap().is_none(), "nobody there");
-    let _offer = Offer::open(&at(&folder), "test", sockets(&["data"])).unwrap();
+    let _offer = offered(&folder, "test", sockets(&["data"])).unwrap();
     assert_eq!(claimed(&at(&folder)).await.sockets.len(), 1);
 }
 
@@ -90,18 +95,18 @@ async fn the_place_of_a_process_that_died_is_nobodys_and_is_taken_over() {
 async fn the_path_is_its_owners_alone_and_no_other_file_is_taken_over() {
     use std::os::unix::fs::MetadataExt;
     let folder = tempfile::tempdir().unwrap();
-    let _offer = Offer::open(&at(&folder), "test", sockets(&["data"])).unwrap();
+    let _offer = offered(&folder, "test", sockets(&["data"])).unwrap();
     assert_eq!(std::fs::metadata(at(&folder)).unwrap().mode() & 0o777, 0o600);
     let file = folder.path().join("file");
     std::fs::write(&file, "kept").unwrap();
-    assert!(Offer::open(&file, "test", Vec::new()).is_err());
+    assert!(Offer::open(&file, "test", Vec::new(), Ownership::default()).is_err());
     assert_eq!(std::fs::read(&file).unwrap(), b"kept");
 }
 
 #[tokio::test]
 async fn a_process_of_another_kind_hands_nothing_on() {
     let folder = tempfile::tempdir().unwrap();
-    let _offer = Offer::open(&at(&folder), "agent", sockets(&["data"])).unwrap();
+    let _offer = offered(&folder, "agent", sockets(&["data"])).unwrap();
     let claimed = claim(&at(&folder), "router").await;
     assert!(matches!(claimed, Err(HandoverError::Hello(..))), "{claimed:?}");
 }
@@ -176,7 +181,7 @@ async fn a_successor_that_said_it_serves_waits_for_the_word_of_a_stalled_process
 #[tokio::test]
 async fn a_successor_that_is_gone_before_it_is_heard_is_not_followed() {
     let folder = tempfile::tempdir().unwrap();
-    let offer = Offer::open(&at(&folder), "test", sockets(&["data"])).unwrap();
+    let offer = offered(&folder, "test", sockets(&["data"])).unwrap();
     let stream = UnixStream::connect(at(&folder)).await.unwrap();
     wire::receive_all(&stream, &hello("test")).await.unwrap();
     wire::send(&stream, "serving", None).await.unwrap();
@@ -216,4 +221,31 @@ async fn what_listens_for_nothing_is_not_taken_for_a_socket() {
     wire::send_all(&from, "hello", &sent).await.unwrap();
     let received = wire::receive_all(&to, "hello").await;
     assert!(matches!(received, Err(HandoverError::NotListening(_))), "{received:?}");
+}
+
+#[tokio::test]
+async fn what_outlives_a_process_is_nobodys_from_when_sockets_are_handed_on_until_their_successor_has_followed()
+ {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (Ownership::default(), Ownership::awaited());
+    let offer = Offer::open(&at(&folder), "test", sockets(&["data"]), old.clone()).unwrap();
+    assert!(old.is_ours().await && !new.is_ours().await);
+    // A change that is being made holds the sockets back.
+    let held = old.hold().await.unwrap();
+    let path = at(&folder);
+    let claiming = tokio::spawn(async move { claimed(&path).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!claiming.is_finished());
+    drop(held);
+    let first = claiming.await.unwrap();
+    assert!(!old.is_ours().await && old.hold().await.is_none());
+    // Nobody follows: it is taken back.
+    drop(first);
+    while !old.is_ours().await {
+        tokio::task::yield_now().await;
+    }
+    let second = claimed(&at(&folder)).await;
+    second.serving().await.unwrap();
+    new.take().await;
+    assert!(offer.close().await && !old.is_ours().await && new.hold().await.is_some());
 }

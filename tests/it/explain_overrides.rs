@@ -96,7 +96,8 @@ async fn a_pin_below_a_quarantine_is_told_with_what_comes_before_it() {
     let list = stage.router.admin("/placement").await;
     let binds = ["quarantine", "pin"].map(|of| list["overrides"][0][of]["binds"] == true);
     assert_eq!(binds, [true, false], "{list}");
-    assert_eq!(stage.router.tell("DELETE", "/tenants/acme/quarantine", "").await.status(), 200);
+    let ends = r#"{"reason": "a test", "author": "ops"}"#;
+    assert_eq!(stage.router.tell("DELETE", "/tenants/acme/quarantine", ends).await.status(), 200);
     stands(&stage, "acme", "pin", pair, "binds").await;
 
     stage.put("mallory", "pin", &["cell-e", "cell-a"]).await;
@@ -133,8 +134,9 @@ async fn a_move_that_goes_on_is_told_with_its_phase_and_its_end_is_not() {
     let mut hangs = raw::Client::connect(stage.router.data).await;
     hangs.send(get("/hang", "filed")).await;
     stage.router.in_flight(1).await;
-    let body = r#"{"to": ["cell-c", "cell-d"], "timeout": "20s", "for": "1h", "reason": "a test"}"#;
-    assert_eq!(stage.router.tell("PUT", "/tenants/filed/move", body).await.status(), 200);
+    let to = ["cell-c", "cell-d"];
+    let body = json!({ "to": to, "timeout": "20s", "for": "1h", "reason": "a test", "author": "ops" });
+    assert_eq!(stage.router.tell("PUT", "/tenants/filed/move", &body.to_string()).await.status(), 200);
     let held = "holding (router alone: holding, 1 in flight)";
     let printed = eventually("a move that holds", async || {
         Some(stage.explain("filed").await).filter(|printed| printed.contains(held))

@@ -126,7 +126,7 @@ async fn pins_of_operators_are_spent_where_a_router_is_asked_and_who_has_one_sta
     let folder = Folder::new(&file, "acme\nbig\nglobex\n");
     let router = TestRouter::start(&file);
     for (tenant, to) in [("vast", r#"["a", "d"]"#), ("big", r#"["1e3", "c"]"#)] {
-        let body = format!(r#"{{"to": {to}, "for": "1h", "reason": "a test"}}"#);
+        let body = format!(r#"{{"to": {to}, "for": "1h", "reason": "a test", "author": "ops"}}"#);
         assert_eq!(router.tell("PUT", &format!("/tenants/{tenant}/pin"), &body).await.status(), 200);
     }
     let admin = format!("http://{}", router.admin);

@@ -114,10 +114,11 @@ async fn a_tenant_that_waits_is_told_how_far_the_release_is_and_one_that_is_pinn
     };
     assert!(waits(waiting).await);
     assert!(!waits(pinned).await, "by the file's pin");
-    let body = r#"{"to": ["cell-a", "cell-b"], "for": "1h", "reason": "a test"}"#;
+    let body = r#"{"to": ["cell-a", "cell-b"], "for": "1h", "reason": "a test", "author": "ops"}"#;
     let path = format!("/tenants/{waiting}/pin");
     assert_eq!(router.tell("PUT", &path, body).await.status(), 200);
     assert!(!waits(waiting).await, "by an operator's pin");
-    assert_eq!(router.tell("DELETE", &path, "").await.status(), 200);
+    let ends = r#"{"reason": "a test", "author": "ops"}"#;
+    assert_eq!(router.tell("DELETE", &path, ends).await.status(), 200);
     assert!(waits(waiting).await);
 }

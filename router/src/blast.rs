@@ -37,6 +37,37 @@ pub struct Load {
     pub in_flight: u32,
 }
 
+/// What one router answers, out of those that it has seen.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BlastAnswer {
+    /// The fleet's name.
+    pub fleet: String,
+    /// The revision of its file.
+    pub revision: u64,
+    /// The digest of its table.
+    pub digest: String,
+    /// Who shares what.
+    #[serde(flatten)]
+    pub blast: Blast,
+    /// Of how many that is.
+    pub seen: BlastSeen,
+}
+
+/// What a router has seen, and how much of it is not told tenant by tenant.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BlastSeen {
+    /// For how long, in milliseconds.
+    pub window_ms: u64,
+    /// Tenants that were counted one by one, the one that is asked for included.
+    pub tenants: usize,
+    /// Requests that were admitted, of all tenants.
+    pub requests: u64,
+    /// Any tenant with more requests than this is among those that were counted.
+    pub counted_above: u64,
+    /// Tenants that the limits know of here: what is missing of them sent fewer, or is older.
+    pub tenants_with_limits: u64,
+}
+
 /// Whom to name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shown {

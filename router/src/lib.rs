@@ -34,7 +34,7 @@ pub use cofferdam_limits::redis::link::{Endpoint, EndpointError};
 
 pub use app::{Listeners, Router, StartError};
 pub use before::Before;
-pub use blast::{Blast, BlastOf, Group, Known, Load, Neighbour, Shown};
+pub use blast::{Blast, BlastAnswer, BlastOf, BlastSeen, Group, Known, Load, Neighbour, Shown};
 pub use gate::{Judged, Refusals};
 pub use settings::Settings;
 pub use shared_limits::{SharedStore, SharingError};

@@ -88,9 +88,10 @@ pub(crate) fn next(
         snapshot.wave = new_wave(&snapshot, old, forced.is_some(), can_release)?;
     }
     let taking = Taking::new(snapshot, forced, runs_already);
-    // Who comes late to a table goes there as the others do.
+    // Who comes late to a table goes there as the others do. An older way to the same table says nothing of this one.
     let are_there = |theirs: &Accepted| {
-        theirs.placement.digest == digest.to_string() && (runs_already || theirs.revision > runs)
+        let is_of_now = theirs.revision > runs || (runs_already && theirs.revision == runs);
+        theirs.placement.digest == digest.to_string() && is_of_now
     };
     Ok(match theirs.filter(are_there) {
         Some(theirs) => taking.join(theirs.from),
@@ -170,4 +171,40 @@ fn new_wave(
 fn wave_from(from: Origin, new: &Snapshot) -> Option<Arc<Wave>> {
     let old = from.table.build(new.fleet.placement.seed)?;
     Wave::new(from, &old, &new.placement)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn fleet(revision: u64, cells: &str, budget: &str) -> Fleet {
+        let cells: String = cells
+            .chars()
+            .map(|id| format!("{{ id: {id}, url: 'http://10.0.0.1:{}' }}, ", id as u32))
+            .collect();
+        let text = format!(
+            "fleet: f\nrevision: {revision}\ncells: [{cells}]\nplacement: {{ movement_budget: {budget} }}\n\
+             limits: {{ routers: 1 }}\n"
+        );
+        Fleet::parse(&text, Path::new(".")).unwrap().fleet
+    }
+
+    #[test]
+    fn what_a_store_says_of_an_older_way_to_the_same_table_ends_no_release() {
+        let directory = Directory::default();
+        let running = Snapshot::build(fleet(5, "abc", "1/min"), &directory).unwrap();
+        let releasing = next(fleet(6, "abcd", "1/min"), &directory, &running, None, true).unwrap();
+        assert!(releasing.snapshot.wave.is_some());
+        // Revision 4 had the same table, and all of its slots were loose.
+        let theirs = |revision| Some(Accepted { revision, from: None, ..releasing.accepted.clone() });
+        let taken =
+            |theirs| next(fleet(7, "abcd", "2/min"), &directory, &releasing.snapshot, theirs, true).unwrap();
+        for revision in [4, 5] {
+            let taking = taken(theirs(revision));
+            assert!(taking.snapshot.wave.is_some() && taking.accepted.from.is_some(), "revision {revision}");
+        }
+        assert!(taken(theirs(6)).snapshot.wave.is_none(), "of this one, the others say that it is over");
+    }
 }

@@ -4,30 +4,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, ensure};
-use cofferdam_router::{Blast, Group, Load, Neighbour};
+use cofferdam_router::{Blast, BlastAnswer, BlastSeen, Group, Load, Neighbour};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-/// What one router says, with everybody named whom it has seen.
-#[derive(Debug, Deserialize)]
-struct Answer {
-    fleet: String,
-    revision: u64,
-    digest: String,
-    #[serde(flatten)]
-    blast: Blast,
-    seen: Seen,
-}
-
-/// What one router has seen.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Seen {
-    window_ms: u64,
-    tenants: usize,
-    requests: u64,
-    counted_above: u64,
-    tenants_with_limits: u64,
-}
 
 /// What they say together.
 #[derive(Debug, Serialize)]
@@ -59,18 +38,18 @@ struct Of {
     revision: u64,
     digest: String,
     cells: Vec<String>,
-    seen: Seen,
+    seen: BlastSeen,
 }
 
 /// Puts answers together, each with where it comes from, and names `most` of each group. Where routers have a tenant in different
 /// groups, it is in the one that shares most.
 pub(super) fn merged(answers: Vec<(String, Value)>, most: usize) -> anyhow::Result<Value> {
     let read = |(admin, answer): (String, Value)| {
-        let answer = Answer::deserialize(answer)
+        let answer = BlastAnswer::deserialize(answer)
             .with_context(|| format!("the answer of {admin} is of another version"))?;
         Ok((admin, answer))
     };
-    let answers: Vec<(String, Answer)> = answers.into_iter().map(read).collect::<anyhow::Result<_>>()?;
+    let answers: Vec<(String, BlastAnswer)> = answers.into_iter().map(read).collect::<anyhow::Result<_>>()?;
     let Some((first_admin, first)) = answers.first() else { anyhow::bail!("no router was asked") };
     for (admin, answer) in &answers {
         let (fleet, other) = (&first.fleet, &answer.fleet);
@@ -78,7 +57,7 @@ pub(super) fn merged(answers: Vec<(String, Value)>, most: usize) -> anyhow::Resu
     }
     let (groups, others) = neighbours(&answers);
     let n_neighbours = groups.iter().map(Vec::len).sum::<usize>() + others;
-    let is_seen = answers.iter().any(|(_, answer)| answer.has_seen_itself());
+    let is_seen = answers.iter().any(|(_, answer)| has_seen_itself(answer));
     let mut shares = first.blast.groups.each_ref().map(|group| Group::none(&group.shares));
     for (group, neighbours) in shares.iter_mut().zip(groups) {
         for neighbour in neighbours {
@@ -102,26 +81,24 @@ pub(super) fn merged(answers: Vec<(String, Value)>, most: usize) -> anyhow::Resu
     Ok(serde_json::to_value(merged)?)
 }
 
-impl Answer {
-    /// Whether the tenant that is asked for is among those that were counted.
-    fn has_seen_itself(&self) -> bool {
-        let n_others: usize = self.blast.groups.iter().map(|group| group.n_tenants).sum();
-        self.seen.tenants > n_others + self.blast.share_none
-    }
+/// Whether the tenant that is asked for is among those that were counted.
+fn has_seen_itself(answer: &BlastAnswer) -> bool {
+    let n_others: usize = answer.blast.groups.iter().map(|group| group.n_tenants).sum();
+    answer.seen.tenants > n_others + answer.blast.share_none
 }
 
 impl Of {
-    fn new((admin, answer): &(String, Answer)) -> Self {
-        let Answer { revision, digest, blast, seen, .. } = answer;
+    fn new((admin, answer): &(String, BlastAnswer)) -> Self {
+        let BlastAnswer { revision, digest, blast, seen, .. } = answer;
         let (digest, cells) = (digest.clone(), blast.cells.clone());
         Self { admin: admin.clone(), revision: *revision, digest, cells, seen: seen.clone() }
     }
 }
 
 /// Everybody once, in groups, who sent most first; and how many share nothing.
-fn neighbours(answers: &[(String, Answer)]) -> ([Vec<Neighbour>; 2], usize) {
+fn neighbours(answers: &[(String, BlastAnswer)]) -> ([Vec<Neighbour>; 2], usize) {
     let mut known: BTreeMap<&str, (usize, Neighbour)> = BTreeMap::new();
-    for (_, Answer { blast, .. }) in answers {
+    for (_, BlastAnswer { blast, .. }) in answers {
         let [most, less] = &blast.groups;
         let groups = [&most.tenants, &less.tenants].into_iter().chain(&blast.others).zip(0..);
         for (neighbour, group) in groups.flat_map(|(group, at)| group.iter().map(move |it| (it, at))) {

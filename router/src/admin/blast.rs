@@ -9,11 +9,11 @@ use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use cofferdam_model::{CellId, TenantId};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::refusal::{Refused, tenant_of};
 use super::state::Admin;
-use crate::blast::{Blast, BlastOf, Known, Load, Shown};
+use crate::blast::{Blast, BlastAnswer, BlastOf, BlastSeen, Known, Load, Shown};
 use crate::top::{By, Top};
 
 /// How many tenants of each group are shown where nobody says.
@@ -34,34 +34,10 @@ fn shown() -> u16 {
     SHOWN
 }
 
-#[derive(Debug, Serialize)]
-pub(super) struct Answer {
-    fleet: String,
-    revision: u64,
-    digest: String,
-    #[serde(flatten)]
-    blast: Blast,
-    seen: Seen,
-}
-
-/// What the router has seen, and how much of it is not told tenant by tenant.
-#[derive(Debug, Serialize)]
-struct Seen {
-    window_ms: u64,
-    /// Tenants that were counted one by one, the one that is asked for included.
-    tenants: usize,
-    /// Requests that were admitted, of all tenants.
-    requests: u64,
-    /// Any tenant with more requests than this is among those that were counted.
-    counted_above: u64,
-    /// Tenants that the limits know of here: what is missing of them sent fewer, or is older.
-    tenants_with_limits: u64,
-}
-
 pub(super) async fn show(
     State(admin): State<Admin>,
     Query(asked): Query<Asked>,
-) -> Result<Json<Answer>, Refused> {
+) -> Result<Json<BlastAnswer>, Refused> {
     // With the snapshot that it was fitted to: what operators say of tenants' cells means something there alone.
     let fitted = admin.overrides.placement.fitted();
     let (fleet, placement) = (&fitted.snapshot.fleet, &fitted.snapshot.placement);
@@ -97,12 +73,12 @@ pub(super) async fn show(
     seen.extend(only_refused.map(|entry| known(entry.key, 0, 0, entry.count)));
     let tenants = seen.len();
     let shown = Shown { most: asked.n.into(), others: asked.others };
-    Ok(Json(Answer {
+    Ok(Json(BlastAnswer {
         fleet: fleet.name.to_string(),
         revision: fleet.revision.0,
         digest: placement.digest().to_string(),
         blast: Blast::new(of, placement.cells(), seen, shown),
-        seen: Seen {
+        seen: BlastSeen {
             window_ms: used.covers.as_millis() as u64,
             tenants,
             requests: used.total,

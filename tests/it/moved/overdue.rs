@@ -19,15 +19,15 @@ async fn a_lone_router_that_is_killed_in_a_move_and_starts_long_after_its_deadli
     let flags = ["--state", state.to_str().unwrap()];
     stage.routers.push(RealRouter::start("before", &stage.file(), &flags, &[]).await);
     let _hangs = hangs(&stage).await;
-    stage.begin(0, "5s").await;
+    stage.begin(0, "60s").await;
     eventually("its word on the disk", async || {
         let text = std::fs::read_to_string(state.join("overrides.json")).unwrap();
         text.contains(r#""alone":{"holding":1}"#).then_some(())
     })
     .await;
     stage.routers[0].process.child.kill().unwrap();
-    // Its deadline was almost two minutes ago.
-    let late = [("LD_PRELOAD", library.as_str()), (clock::LATER_S, "120")];
+    // Its deadline was about four minutes ago.
+    let late = [("LD_PRELOAD", library.as_str()), (clock::LATER_S, "300")];
     stage.routers[0] = RealRouter::start("after", &stage.file(), &flags, &late).await;
     is_undone_at_once(&stage, 0).await;
     can_be_changed(&stage, 0).await;

@@ -205,13 +205,13 @@ impl CellArgs {
         // What is asked about readiness from now on has its answer, as the process before had.
         running.settled().await;
         let mut succession = sockets.succession;
-        let follows = succession.follows();
-        if let Err(error) = succession.serving().await {
-            running.shutdown().await;
-            return Err(error);
-        }
-        if follows {
-            running.follow();
+        match succession.serving().await {
+            Ok(true) => running.follow(),
+            Ok(false) => {}
+            Err(error) => {
+                running.shutdown().await;
+                return Err(error);
+            }
         }
         Ok(Serving { running, succession })
     }
@@ -221,7 +221,7 @@ impl Serving {
     /// Serves until the process is told to leave, and leaves. The fleet file is `args`'.
     pub(crate) async fn until_told(mut self, args: &CellArgs, signals: &mut Signals) {
         loop {
-            match self.succession.next(signals).await {
+            match self.succession.next(signals, || self.running.follow()).await {
                 Told::Reload => {
                     let take = async |fleet: Result<_, String>| {
                         self.running.reload(fleet?).map_err(|error| error.to_string())

@@ -138,12 +138,12 @@ async fn serve(
         router.shutdown().await;
         return Err(error);
     }
-    let mut told = succession.next(&mut signals).await;
+    let mut told = succession.next(&mut signals, || {}).await;
     loop {
         match told {
             // Nothing waits for a large table: what is told meanwhile ends the making of it.
             Told::Reload => {
-                let mut next = pin!(succession.next(&mut signals));
+                let mut next = pin!(succession.next(&mut signals, || {}));
                 told = tokio::select! {
                     biased;
                     next = &mut next => next,

@@ -198,26 +198,24 @@ impl Wanted {
 }
 
 impl Succession {
-    /// Whether there is a process that this one follows and that serves still.
-    pub(crate) fn follows(&self) -> bool {
-        self.claimed.is_some()
-    }
-
-    /// Call it once the process serves: the process that it follows stops, and the next one may come. Where that one says
-    /// nothing, both serve until it does.
-    pub(crate) async fn serving(&mut self) -> anyhow::Result<()> {
-        let Some(claimed) = self.claimed.take() else { return self.offer() };
+    /// Call it once the process serves: the process that it follows stops, and the next one may come. Whether there was one
+    /// that hands over: where it says nothing, both serve until it does, and [`next`](Self::next) tells of it.
+    pub(crate) async fn serving(&mut self) -> anyhow::Result<bool> {
+        let Some(claimed) = self.claimed.take() else {
+            self.offer()?;
+            return Ok(false);
+        };
         let mut following = tokio::spawn(claimed.serving());
         match timeout(PATIENCE, &mut following).await {
             Ok(followed) => followed?.context("could not follow the process that runs")?,
             Err(_) => {
                 tracing::warn!("the process that ran before says nothing: both serve until it does");
                 self.following = Some(following);
-                return Ok(());
+                return Ok(false);
             }
         }
         self.followed().await;
-        Ok(())
+        Ok(true)
     }
 
     /// Nobody serves beside this process any more: what goes wrong from here on is no reason to leave.
@@ -240,14 +238,17 @@ impl Succession {
     }
 
     /// The next thing that the process is told. Where it is told to leave, a successor that has come already is waited
-    /// for.
-    pub(crate) async fn next(&mut self, signals: &mut Signals) -> Told {
+    /// for. A process that ran before and hands over only meanwhile is no reason to stop what is being done: `handed_over` hears of it.
+    pub(crate) async fn next(&mut self, signals: &mut Signals, handed_over: impl Fn()) -> Told {
         let told = loop {
             tokio::select! {
                 told = signals.next() => break told,
                 () = taken(&mut self.offer) => break Told::Leave,
                 followed = ended(&mut self.following) => match followed {
-                    Ok(()) => self.followed().await,
+                    Ok(()) => {
+                        handed_over();
+                        self.followed().await;
+                    }
                     Err(error) => {
                         tracing::error!("leaving: could not follow the process that runs: {error:#}");
                         break Told::Leave;

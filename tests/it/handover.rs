@@ -1,7 +1,8 @@
 //! Handovers at the wrong moment: whatever stalls or fails, somebody serves.
 
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use cofferdam_proxy::handover::{Named, Offer, Ownership, PATIENCE, claim};
 use cofferdam_proxy::listen;
 use rustix::process::Signal;
+use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -45,35 +47,22 @@ async fn a_successor_does_not_leave_while_a_stalled_router_may_still_hear_that_i
 /// The same with the successor as a process. Its predecessor is this test's own, which does not run meanwhile.
 #[test]
 fn a_router_serves_beside_a_stalled_predecessor_and_follows_it_once_that_is_heard_of() {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (predecessor, test) = (runtime(), runtime());
+    let test = runtime();
     let fleet = test.block_on(RealFleet::start(2, &[], |cells| fleet(cells, PINS)));
     let path = fleet.folder.path().join("router.sock");
-    let [data, admin, probes] = ["data", "admin", "probes"]
-        .map(|name| Named { name: name.to_owned(), listener: listen::one(ANY).unwrap() });
-    let at = [&data, &admin, &probes].map(|socket| socket.listener.local_addr().unwrap());
-    // What the predecessor serves with; nobody accepts from it.
-    let _held = [&data, &admin, &probes].map(|socket| socket.listener.as_fd().try_clone_to_owned().unwrap());
-    let mut offer = {
-        let _entered = predecessor.enter();
-        Offer::open(&path, "router", vec![data, admin, probes], Ownership::default()).unwrap()
-    };
+    let mut predecessor = Stalled::open(&path, "router", ["data", "admin", "probes"]);
+    let at = predecessor.at;
     let mut successor = follow(&fleet, "successor", at.map(|address| address.to_string()));
-    predecessor.block_on(eventually("a successor with the sockets", async || {
-        successor.log().contains("serves on sockets that were open").then_some(())
-    }));
+    predecessor.hands_sockets_on(&successor);
     test.block_on(async {
         ready(&mut successor, at[2]).await.unwrap();
-        eventually("a successor that says that both serve", async || {
-            successor.log().contains("both serve until it does").then_some(())
-        })
-        .await;
+        both_serve(&successor).await;
         assert_eq!(raw::ask(at[0], get("/", "acme")).await.status(), 200);
         assert!(successor.ended().is_none(), "{}", successor.log());
         // What no store keeps may be the other's to change.
         assert_eq!(set(at[1], "acme", 2).await.status(), 503);
     });
-    predecessor.block_on(offer.taken());
+    predecessor.lets_go();
     test.block_on(async {
         eventually("a successor that makes changes", async || {
             (set(at[1], "acme", 2).await.status() != 503).then_some(())
@@ -85,6 +74,80 @@ fn a_router_serves_beside_a_stalled_predecessor_and_follows_it_once_that_is_hear
         ready(&mut next, at[2]).await.unwrap();
         assert_eq!(raw::ask(at[0], get("/", "acme")).await.status(), 200);
     });
+}
+
+/// A cell says when its predecessor cuts what is left, and that is known once the predecessor drains.
+#[test]
+fn a_cell_beside_a_stalled_predecessor_says_nothing_of_its_cut_until_that_hands_over() {
+    let test = runtime();
+    let fleet = test.block_on(RealFleet::start(2, &[], |cells| fleet(cells, PINS)));
+    let [file, path] = ["fleet.yaml", "cell.sock"].map(|name| fleet.folder.path().join(name));
+    let mut predecessor = Stalled::open(&path, "cell", ["data", "probes"]);
+    let [data, probes] = predecessor.at.map(|address| address.to_string());
+    let cell = ["cell", "--fleet", file.to_str().unwrap(), "--cell", "cell-a", "--drain-deadline", "60s"];
+    let listen = ["--listen", &data, "--probe-listen", &probes, "--handover", path.to_str().unwrap()];
+    let successor = Process::start(fleet.folder.path(), "successor", &[&cell[..], &listen].concat());
+    predecessor.hands_sockets_on(&successor);
+    let data = predecessor.at[0];
+    let leaving_ms = async || {
+        let answer = raw::ask(data, &get("/", "acme").replace("x-tenant-id", "cofferdam-tenant")).await;
+        assert_eq!(answer.status(), 200);
+        answer.field("cofferdam-leaving-ms").map(|ms| ms.parse::<u64>().unwrap())
+    };
+    test.block_on(async {
+        both_serve(&successor).await;
+        assert_eq!(leaving_ms().await, None);
+    });
+    predecessor.lets_go();
+    let left = test.block_on(eventually("an answer that says when what is left is cut", leaving_ms));
+    assert!((30_000..=60_000).contains(&left), "{left}");
+}
+
+/// A predecessor of this test's own, which runs no more than it is told to.
+struct Stalled<const N: usize> {
+    runtime: Runtime,
+    offer: Offer,
+    at: [SocketAddr; N],
+    /// What the predecessor serves with; nobody accepts from it.
+    _held: [OwnedFd; N],
+}
+
+impl<const N: usize> Stalled<N> {
+    /// One that offers sockets of these names.
+    fn open(path: &Path, role: &str, names: [&str; N]) -> Self {
+        let named = names.map(|name| Named { name: name.to_owned(), listener: listen::one(ANY).unwrap() });
+        let at = named.each_ref().map(|socket| socket.listener.local_addr().unwrap());
+        let held = named.each_ref().map(|socket| socket.listener.as_fd().try_clone_to_owned().unwrap());
+        let runtime = runtime();
+        let offer = {
+            let _entered = runtime.enter();
+            Offer::open(path, role, named.into(), Ownership::default()).unwrap()
+        };
+        Self { runtime, offer, at, _held: held }
+    }
+
+    /// Runs until this successor has the sockets.
+    fn hands_sockets_on(&self, successor: &Process) {
+        self.runtime.block_on(eventually("a successor with the sockets", async || {
+            successor.log().contains("serves on sockets that were open").then_some(())
+        }));
+    }
+
+    /// Runs until a successor has followed.
+    fn lets_go(&mut self) {
+        self.runtime.block_on(self.offer.taken());
+    }
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+async fn both_serve(successor: &Process) {
+    eventually("a successor that says that both serve", async || {
+        successor.log().contains("both serve until it does").then_some(())
+    })
+    .await;
 }
 
 /// A router that takes over at the fleet's path, with these addresses: data, admin and probes.

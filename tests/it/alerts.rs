@@ -20,13 +20,14 @@ const RULES: &str = include_str!("../../deploy/prometheus/alerts.yaml");
 type Bound = (&'static str, &'static [(&'static str, f64)], bool);
 
 /// For each alert, where it is raised, and where it is not.
-const BOUNDS: [Bound; 41] = [
+const BOUNDS: [Bound; 42] = [
     ("ClassStaysFull", &[("agent_places_in_use", 46.0), ("agent_places_limit", 50.0)], true),
     ("ClassStaysFull", &[("agent_places_in_use", 45.0), ("agent_places_limit", 50.0)], false),
     ("CellStaysFull", &[("agent_cell_saturation", 0.91)], true),
     ("CellStaysFull", &[("agent_cell_saturation", 0.9)], false),
-    ("CapStaysFull", &[("agent_cap_in_use", 19.0), ("agent_cap_limit", 20.0)], true),
-    ("CapStaysFull", &[("agent_cap_in_use", 18.0), ("agent_cap_limit", 20.0)], false),
+    ("CapStaysFull", &[("agent_cap_in_use", 19.0), (CAP_QUEUED, 0.0), ("agent_cap_limit", 20.0)], true),
+    ("CapStaysFull", &[("agent_cap_in_use", 10.0), (CAP_QUEUED, 9.0), ("agent_cap_limit", 20.0)], true),
+    ("CapStaysFull", &[("agent_cap_in_use", 18.0), (CAP_QUEUED, 0.0), ("agent_cap_limit", 20.0)], false),
     ("BreakerOpen", &[("agent_breaker_open", 1.0)], true),
     ("BreakerOpen", &[("agent_breaker_open", 0.5)], true),
     ("BreakerOpen", &[("agent_breaker_open", 0.0)], false),
@@ -64,6 +65,7 @@ const BOUNDS: [Bound; 41] = [
     ("WaitsForStore", &[("limits_store_wait_seconds_bucket", 0.005)], false),
 ];
 
+const CAP_QUEUED: &str = "agent_cap_queued";
 const OTHER_TABLE: &str = r#"router_reloads_total{outcome="other_table"}"#;
 const NOT_TAKEN: &str = r#"router_reloads_total{outcome!~"taken|forced"}"#;
 const LEFT_OUT: [&str; 2] = ["placement_overrides_left_out", "limits_overrides_left_out"];

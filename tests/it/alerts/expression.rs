@@ -40,9 +40,9 @@ impl Reader<'_> {
     }
 
     fn comparison(&mut self) -> bool {
-        let left = self.product();
+        let left = self.sum();
         let operator = self.words.next().unwrap_or_default();
-        let right = self.product();
+        let right = self.sum();
         match operator.as_str() {
             ">" => left > right,
             ">=" => left >= right,
@@ -52,6 +52,14 @@ impl Reader<'_> {
             "!=" => left != right,
             other => panic!("{other:?} compares nothing"),
         }
+    }
+
+    fn sum(&mut self) -> f64 {
+        let mut sum = self.product();
+        while self.is_next("+") {
+            sum += self.product();
+        }
+        sum
     }
 
     fn product(&mut self) -> f64 {
@@ -67,8 +75,11 @@ impl Reader<'_> {
         }
     }
 
-    /// A number, a metric, or what a function makes of its last argument.
+    /// A number, a metric, what stands in parentheses, or what a function makes of its last argument.
     fn value(&mut self) -> f64 {
+        if self.is_next("(") {
+            return self.enclosed();
+        }
         let word = self.words.next().unwrap();
         if let Ok(number) = word.parse() {
             return number;
@@ -80,11 +91,16 @@ impl Reader<'_> {
             let value = self.values.iter().find(|(name, _)| *name == word);
             return value.unwrap_or_else(|| panic!("nothing is said of {word}")).1;
         }
-        let mut last = self.product();
+        self.enclosed()
+    }
+
+    /// The last of what stands in parentheses, behind the opening one.
+    fn enclosed(&mut self) -> f64 {
+        let mut last = self.sum();
         while self.is_next(",") {
-            last = self.product();
+            last = self.sum();
         }
-        assert!(self.is_next(")"), "{word} does not end");
+        assert!(self.is_next(")"), "parentheses do not end");
         last
     }
 

@@ -105,7 +105,9 @@ fn text(warning: &Warning) -> String {
 impl Report<'_> {
     fn fragment(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cell, advice, adaptive } = self;
-        writeln!(f, "\nFor the fleet file:\n\ncell:\n  max_in_flight: {}\n  classes:", cell.max_in_flight)?;
+        writeln!(f, "\nFor the fleet file:\n")?;
+        writeln!(f, "# Keep each class's timeout and fallback: an agent's metrics do not show them.")?;
+        writeln!(f, "cell:\n  max_in_flight: {}\n  classes:", cell.max_in_flight)?;
         for (class, advised) in cell.classes.iter().zip(&advice.classes) {
             let ClassAdvice { name, floor, ceiling, queue, max_wait, .. } = advised;
             write!(

@@ -57,8 +57,8 @@ struct Node {
 
 impl Waiters {
     /// Joins the ends of both lines. `waker` is woken by the outcome, until the ticket is [watched](Self::watch) by another.
-    pub(crate) fn join(&mut self, flow: &mut List, class: &mut List, wish: Wish, waker: &Waker) -> Ticket {
-        let (stage, arrival) = (Stage::Waiting(waker.clone()), self.arrivals);
+    pub(crate) fn join(&mut self, flow: &mut List, class: &mut List, wish: Wish, waker: Waker) -> Ticket {
+        let (stage, arrival) = (Stage::Waiting(waker), self.arrivals);
         self.arrivals += 1;
         let node = Node { wish, arrival, stage, in_flow: Link::NONE, in_class: Link::NONE };
         let at = self.nodes.insert(node);
@@ -107,12 +107,12 @@ impl Waiters {
         ticket.0
     }
 
-    /// Has `waker` woken by a waiter's outcome, and gives back which was to be before, for the caller to drop when it no longer
-    /// holds the lock, since that may run code of anybody's. Nothing where there is an outcome.
-    pub(crate) fn watch(&mut self, ticket: &Ticket, waker: &Waker) -> Option<Waker> {
+    /// Has `waker` woken by a waiter's outcome, and gives back which was to be before; or, as an error, `waker` itself where there
+    /// is an outcome. Either is for the caller to drop when it no longer holds the lock, since that may run code of anybody's.
+    pub(crate) fn watch(&mut self, ticket: &Ticket, waker: Waker) -> Result<Waker, Waker> {
         match &mut self.nodes.get_mut(ticket.0).stage {
-            Stage::Waiting(kept) => Some(std::mem::replace(kept, waker.clone())),
-            Stage::Granted { .. } | Stage::Shed(_) | Stage::Cancelled => None,
+            Stage::Waiting(kept) => Ok(std::mem::replace(kept, waker)),
+            Stage::Granted { .. } | Stage::Shed(_) | Stage::Cancelled => Err(waker),
         }
     }
 

@@ -32,7 +32,7 @@ impl<'a> Waiting<'a> {
     pub(crate) fn finish(&mut self) -> Result<Place, Refused> {
         let ticket = self.ticket.take().expect("a wait ends once");
         let mut state = self.shared.lock();
-        let _kept = state.core.watch(&ticket, Waker::noop());
+        let _kept = state.core.watch(&ticket, Waker::noop().clone());
         let outcome = state.core.collect(ticket, Instant::now);
         drop(state);
         outcome.map(|held| Place::new(self.shared, held))
@@ -47,9 +47,12 @@ impl Future for Waiting<'_> {
         if std::mem::take(&mut this.is_fresh) {
             return Poll::Pending;
         }
+        // Not under the lock, nor with the ticket in hand: a clone may run anything.
+        let waker = context.waker().clone();
         let ticket = this.ticket.take().expect("a wait is not polled after its end");
         let mut state = this.shared.lock();
-        if let Some(_kept) = state.core.watch(&ticket, context.waker()) {
+        let watched = state.core.watch(&ticket, waker);
+        if watched.is_ok() {
             drop(state);
             this.ticket = Some(ticket);
             return Poll::Pending;
@@ -65,7 +68,7 @@ impl Drop for Waiting<'_> {
         let Some(ticket) = self.ticket.take() else { return };
         let (mut woken, now) = (Woken::default(), Instant::now());
         let mut state = self.shared.lock();
-        let _kept = state.core.watch(&ticket, Waker::noop());
+        let _kept = state.core.watch(&ticket, Waker::noop().clone());
         state.core.abandon(ticket, now);
         state.core.hand_on(now, &mut woken);
         drop(state);

@@ -75,7 +75,7 @@ impl Core {
     }
 
     /// Has another waker woken when there is an outcome to [collect](Self::collect); see [`crate::waiters::Waiters::watch`].
-    pub(crate) fn watch(&mut self, ticket: &Ticket, waker: &Waker) -> Option<Waker> {
+    pub(crate) fn watch(&mut self, ticket: &Ticket, waker: Waker) -> Result<Waker, Waker> {
         self.waiters.watch(ticket, waker)
     }
 
@@ -165,6 +165,9 @@ impl Core {
     }
 
     fn join(&mut self, claim: &Claim<'_>, looked: Looked, waker: &Waker, now: Instant) -> Ticket {
+        // Made under the lock, and trusted: whoever is given a place at once needs none. It comes before anything is counted, so
+        // that one that panics leaves nothing behind.
+        let waker = waker.clone();
         let (class, tenant) = (claim.class, self.tenants.enter(claim.tenant, looked));
         self.tenants.enqueue(tenant, class);
         let has = self.tenants.counts(tenant, class);

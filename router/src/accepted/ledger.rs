@@ -29,7 +29,7 @@ pub(crate) struct Ledger {
     untold: Mutex<Option<(Accepted, Telling)>>,
     is_disputed: AtomicBool,
     /// The revision that was kept last. Whoever keeps one holds it.
-    kept: tokio::sync::Mutex<u64>,
+    kept: Arc<tokio::sync::Mutex<u64>>,
 }
 
 /// How the store is told.
@@ -132,14 +132,19 @@ impl Ledger {
 
     /// Keeps what was accepted, unless a later file is kept already: a release may end while the next file is taken.
     pub(crate) async fn keep(&self, accepted: Accepted, telling: Telling) {
-        let mut kept = self.kept.lock().await;
+        let mut kept = Arc::clone(&self.kept).lock_owned().await;
         if accepted.revision < *kept {
             return;
         }
         *kept = accepted.revision;
         self.will_tell(accepted.clone(), telling);
         if let Some(folder) = self.folder.clone() {
-            let _ = tokio::task::spawn_blocking(move || write(&folder, &accepted)).await;
+            // Who waits for it may leave meanwhile, and nobody writes beside it.
+            let written = tokio::task::spawn_blocking(move || {
+                write(&folder, &accepted);
+                drop(kept);
+            });
+            let _ = written.await;
         }
     }
 
@@ -216,6 +221,9 @@ fn compare(offered: &AcceptedFile, stored: Option<AcceptedFile>) -> Offered {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
+    use futures_util::FutureExt;
     use serde_json::json;
 
     use super::*;
@@ -240,5 +248,25 @@ mod tests {
             ledger.keep(kept, Telling::Amend).await;
             assert_eq!(read(&folder), Some(stands));
         }
+    }
+
+    #[test]
+    fn while_a_file_is_written_that_nobody_waits_for_any_more_no_other_one_is() {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().max_blocking_threads(1).build();
+        runtime.unwrap().block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let folder = StateDir::open(folder.path()).unwrap();
+            let ledger = Ledger::new(Some(folder.clone()), None);
+            let (free, is_free) = mpsc::channel::<()>();
+            let busy = tokio::task::spawn_blocking(move || is_free.recv());
+            assert!(ledger.keep(accepted(2, "first"), Telling::Offer).now_or_never().is_none());
+            assert!(ledger.kept.try_lock().is_err(), "another one may be written");
+            free.send(()).unwrap();
+            busy.await.unwrap().unwrap();
+            let next = ledger.keep(accepted(3, "next"), Telling::Offer);
+            tokio::time::timeout(Duration::from_secs(20), next).await.unwrap();
+            assert_eq!(read(&folder), Some(accepted(3, "next")));
+        });
     }
 }

@@ -31,7 +31,7 @@ const MAX_TELLINGS: usize = 3;
 #[derive(Debug)]
 pub(crate) struct Kept<S: Said> {
     shared: Arc<Shared>,
-    said: Mutex<HashMap<String, S>>,
+    said: Arc<Mutex<HashMap<String, S>>>,
     fitted: ArcSwap<S::Fitted>,
     store: Option<Store>,
     /// Overrides of the store, or else of the disk, that say nothing that can be read here, or found no room.
@@ -121,7 +121,7 @@ impl<S: Said> Kept<S> {
             let (seen, followed, looked_at) = Default::default();
             Store { book, seen, followed, looked_at }
         });
-        let (said, fitted) = (Mutex::new(said), ArcSwap::from_pointee(fitted));
+        let (said, fitted) = (Arc::new(Mutex::new(said)), ArcSwap::from_pointee(fitted));
         let n_unreadable = AtomicU64::new(n_left_out);
         let (unsaved, unseen) = (Notify::new(), Notify::new());
         Self { shared, said, fitted, store, n_unreadable, unsaved, unseen }
@@ -200,8 +200,8 @@ impl<S: Said> Kept<S> {
         tenant: &str,
         change: impl Fn(Option<S>, u64) -> Result<(Altered<S>, R), E>,
     ) -> Result<R, AlterError<E>> {
-        // Whoever takes this process's place reads the disk only once that has what was changed.
-        let Some(_owned) = self.shared.ownership.hold().await else { return Err(AlterError::HandedOn) };
+        // Whoever takes this process's place reads the disk only once that has what was changed, and who asked may leave before.
+        let Some(owned) = self.shared.ownership.hold().await else { return Err(AlterError::HandedOn) };
         let now_ms = self.shared.clock.now_ms();
         let result = self.change(|all| {
             all.retain(|_, said| !said.is_over(now_ms));
@@ -216,9 +216,12 @@ impl<S: Said> Kept<S> {
             }
             Ok(result)
         })?;
-        // Who asked may leave before the disk has it.
-        self.unsaved.notify_one();
-        self.save().await;
+        let save = self.save();
+        let saved = tokio::spawn(async move {
+            save.await;
+            drop(owned);
+        });
+        let _ = saved.await;
         Ok(result)
     }
 
@@ -373,10 +376,13 @@ impl<S: Said> Kept<S> {
     }
 
     /// Writes what is said to disk, where there is one.
-    async fn save(&self) {
-        let Some(saved) = &self.shared.saved else { return };
-        let said = serde_json::to_value(&*self.said.lock()).unwrap_or_default();
-        saved.write(S::KIND, said).await;
+    fn save(&self) -> impl Future<Output = ()> + Send + use<S> {
+        let (shared, said) = (Arc::clone(&self.shared), Arc::clone(&self.said));
+        async move {
+            if let Some(saved) = &shared.saved {
+                saved.write(S::KIND, || serde_json::to_value(&*said.lock()).unwrap_or_default()).await;
+            }
+        }
     }
 }
 

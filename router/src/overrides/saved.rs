@@ -65,9 +65,11 @@ impl Saved {
     }
 
     /// Writes what there is of a kind now, where that is not written yet. A disk that does not take it is told; what runs goes on.
-    pub(super) async fn write(&self, kind: &str, said: Value) {
+    pub(super) async fn write(&self, kind: &str, said: impl FnOnce() -> Value) {
         {
             let mut parts = self.parts.lock();
+            // Asked for under the lock, so that no older word takes the place of a newer one.
+            let said = said();
             if parts.by_kind.get(kind) != Some(&said) {
                 parts.by_kind.insert(kind.to_owned(), said);
                 parts.state += 1;

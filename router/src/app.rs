@@ -116,8 +116,8 @@ impl Router {
         ledger.keep_first(accepted);
         let (kept, owned) = (state.clone(), &settings.ownership);
         let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), books, kept, owned));
-        let releasing = Releasing::new(Arc::clone(&snapshots), Arc::clone(&ledger), release, state);
-        let releasing = Arc::new(releasing);
+        let (running, owned) = (Arc::clone(&snapshots), settings.ownership.clone());
+        let releasing = Arc::new(Releasing::new(running, Arc::clone(&ledger), release, state, owned));
         let mut registry = Registry::default();
         let metrics = data_path::Metrics::register(&mut registry);
         let reloads = Reloads::register(&mut registry);

@@ -2,6 +2,7 @@
 //! restarts of routers and of what the store knows.
 
 mod again;
+mod handover;
 mod outages;
 
 use std::collections::BTreeMap;

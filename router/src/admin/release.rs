@@ -1,6 +1,8 @@
 //! `/placement/release`: how far the release of changed slots is; a `POST` to its `/stop` and `/go` does what it says, at every
 //! router with the same store.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
@@ -22,12 +24,14 @@ pub(super) async fn go(State(admin): State<Admin>) -> Result<Json<Value>, (Statu
 }
 
 async fn order(admin: Admin, order: Order) -> Result<Json<Value>, (StatusCode, String)> {
-    match admin.releasing.order(order).await {
+    match Arc::clone(&admin.releasing).order(order).await {
         Ok(()) => Ok(show(State(admin)).await),
         Err(error) => {
             let status = match error {
                 ReleaseError::None | ReleaseError::Other(_) => StatusCode::CONFLICT,
-                ReleaseError::NotDone(_) | ReleaseError::Unknown(_) => StatusCode::SERVICE_UNAVAILABLE,
+                ReleaseError::HandedOn | ReleaseError::NotDone(_) | ReleaseError::Unknown(_) => {
+                    StatusCode::SERVICE_UNAVAILABLE
+                }
             };
             Err((status, format!("{error}\n")))
         }

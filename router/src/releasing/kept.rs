@@ -2,6 +2,7 @@
 //! from there.
 
 use std::io;
+use std::sync::Arc;
 
 use cofferdam_limits::redis::{ReleaseName, ReleaseProgress};
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ struct Written {
 pub(super) struct Kept {
     folder: Option<StateDir>,
     /// Whether the disk took nothing the last time. Whoever takes note holds it.
-    is_failing: tokio::sync::Mutex<bool>,
+    is_failing: Arc<tokio::sync::Mutex<bool>>,
 }
 
 /// What is on disk. A damaged file is told, and counts as none.
@@ -45,23 +46,26 @@ fn write(folder: &StateDir, name: &ReleaseName, progress: ReleaseProgress) -> io
 
 impl Kept {
     pub(super) fn new(folder: Option<StateDir>) -> Self {
-        Self { folder, is_failing: tokio::sync::Mutex::default() }
+        Self { folder, is_failing: Arc::default() }
     }
 
     /// Takes note of how far a release is: on disk before any slot moves, so that none goes back with the process. A disk that does
     /// not take it is told once, and the release goes on.
-    pub(super) async fn note(&self, wave: &Wave, progress: ReleaseProgress) {
-        let mut is_failing = self.is_failing.lock().await;
+    pub(super) async fn note(&self, wave: &Arc<Wave>, progress: ReleaseProgress) {
+        let mut is_failing = Arc::clone(&self.is_failing).lock_owned().await;
         let progress = wave.after(progress);
-        if let Some(folder) = self.folder.clone().filter(|_| progress != wave.progress()) {
-            let name = wave.name.clone();
-            let written = tokio::task::spawn_blocking(move || write(&folder, &name, progress)).await;
-            let error = written.unwrap_or_else(|error| Err(error.into())).err();
+        let changed = |_: &StateDir| progress != wave.progress();
+        let Some(folder) = self.folder.clone().filter(changed) else { return wave.advance(progress) };
+        let wave = Arc::clone(wave);
+        // Who waits for it may leave meanwhile.
+        let noted = tokio::task::spawn_blocking(move || {
+            let error = write(&folder, &wave.name, progress).err();
             if let Some(error) = error.as_ref().filter(|_| !*is_failing) {
                 tracing::error!(%error, file = FILE, "how far the release is could not be kept on disk");
             }
             *is_failing = error.is_some();
-        }
-        wave.advance(progress);
+            wave.advance(progress);
+        });
+        let _ = noted.await;
     }
 }

@@ -1,11 +1,13 @@
 //! The one task that moves a release on, and what operators ask of it.
 
+use std::panic;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use cofferdam_limits::redis::link::LinkError;
 use cofferdam_limits::redis::{ReleaseBook, ReleaseProgress, ReleaseTerms};
+use cofferdam_proxy::handover::{Owned, Ownership};
 use parking_lot::Mutex;
 use serde::Serialize;
 
@@ -26,6 +28,8 @@ pub(crate) struct Releasing {
     ledger: Arc<Ledger>,
     clock: Clock,
     kept: Kept,
+    /// Whether this process may change what no store keeps.
+    ownership: Ownership,
 }
 
 /// What counts.
@@ -58,6 +62,8 @@ pub(crate) enum ReleaseError {
     None,
     #[error("the store has another release, of revision {0}: ask a router that runs it")]
     Other(u64),
+    #[error("another process takes this one's place at this moment: nothing was changed, ask again")]
+    HandedOn,
     #[error("{0}: nothing was changed")]
     NotDone(LinkError),
     #[error("{0}: it may have been done or not: look again")]
@@ -78,34 +84,46 @@ impl From<LinkError> for ReleaseError {
 }
 
 impl Releasing {
-    /// By the store's clock where there is a `book`, and else by this router's own. How far it is is kept in `folder`, if there is
-    /// one.
+    /// By the store's clock where there is a `book`, and else by this router's own, while it has the `ownership`. How far it is is
+    /// kept in `folder`, if there is one.
     pub(crate) fn new(
         snapshots: Arc<ArcSwap<Snapshot>>,
         ledger: Arc<Ledger>,
         book: Option<ReleaseBook>,
         folder: Option<StateDir>,
+        ownership: Ownership,
     ) -> Self {
         let clock = book.map_or_else(|| Clock::Own(Mutex::default()), Clock::Store);
-        Self { snapshots, ledger, clock, kept: Kept::new(folder) }
+        Self { snapshots, ledger, clock, kept: Kept::new(folder), ownership }
     }
 
     /// Moves the release of whatever snapshot is current on, for ever.
     pub(crate) async fn follow(self: Arc<Self>) {
         loop {
-            let snapshot = self.snapshots.load_full();
-            if let Some(wave) = &snapshot.wave {
-                if !wave.is_over()
-                    && let Err(error) = self.look(&snapshot, wave).await
-                {
-                    tracing::debug!(%error, "the store does not say how far the release is: no slot moves");
-                }
-                if wave.close() {
-                    tracing::info!(revision = %snapshot.fleet.revision, "every changed slot is released");
-                    self.conclude(&snapshot).await;
-                }
-            }
+            self.go_on().await;
             tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn go_on(&self) {
+        let Some(owned) = self.own_clock_held().await else { return };
+        let snapshot = self.snapshots.load_full();
+        let Some(wave) = &snapshot.wave else { return };
+        if !wave.is_over()
+            && let Err(error) = self.look(&snapshot, wave).await
+        {
+            tracing::debug!(%error, "the store does not say how far the release is: no slot moves");
+        }
+        if wave.is_over() {
+            self.conclude(&snapshot, wave, owned).await;
+        }
+    }
+
+    /// Held fast where this router's own clock counts; `None` where that is another process's affair. The store's is everybody's.
+    async fn own_clock_held(&self) -> Option<Option<Owned>> {
+        match self.clock {
+            Clock::Store(_) => Some(None),
+            Clock::Own(_) => self.ownership.hold().await.map(Some),
         }
     }
 
@@ -128,8 +146,17 @@ impl Releasing {
         })
     }
 
-    /// Stops the release, or lets it go on, at every router.
-    pub(crate) async fn order(&self, order: Order) -> Result<(), ReleaseError> {
+    /// Stops the release, or lets it go on, at every router. Who asked may leave before it is done.
+    pub(crate) async fn order(self: Arc<Self>, order: Order) -> Result<(), ReleaseError> {
+        let done = tokio::spawn(async move {
+            // Whoever takes this process's place reads the disk only once that has what was ordered.
+            let _owned = self.own_clock_held().await.ok_or(ReleaseError::HandedOn)?;
+            self.carry_out(order).await
+        });
+        done.await.unwrap_or_else(|panicked| panic::resume_unwind(panicked.into_panic()))
+    }
+
+    async fn carry_out(&self, order: Order) -> Result<(), ReleaseError> {
         let snapshot = self.snapshots.load_full();
         let wave = snapshot.wave.as_ref().filter(|wave| !wave.is_over()).ok_or(ReleaseError::None)?;
         // So that there is one to stop.
@@ -153,7 +180,7 @@ impl Releasing {
         Ok(())
     }
 
-    async fn look(&self, snapshot: &Snapshot, wave: &Wave) -> Result<(), LinkError> {
+    async fn look(&self, snapshot: &Snapshot, wave: &Arc<Wave>) -> Result<(), LinkError> {
         let per_minute = per_minute(snapshot);
         let progress = match &self.clock {
             Clock::Store(book) => {
@@ -173,10 +200,17 @@ impl Releasing {
         Ok(())
     }
 
-    /// Takes note that nothing is left to release, so that no start begins it anew.
-    async fn conclude(&self, snapshot: &Snapshot) {
-        let accepted = Accepted { from: None, ..snapshot.accepted() };
-        self.ledger.keep(accepted, Telling::Amend).await;
+    /// Takes note that nothing is left to release, so that no start begins it anew. Where that is another process's affair, it does.
+    async fn conclude(&self, snapshot: &Snapshot, wave: &Wave, owned: Option<Owned>) {
+        let owned = match owned {
+            Some(owned) => Some(owned),
+            None => self.ownership.hold().await,
+        };
+        if owned.is_some() && wave.close() {
+            tracing::info!(revision = %snapshot.fleet.revision, "every changed slot is released");
+            let accepted = Accepted { from: None, ..snapshot.accepted() };
+            self.ledger.keep(accepted, Telling::Amend).await;
+        }
     }
 }
 

@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{RwLock, RwLockReadGuard};
+use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 /// Whether it is this process's, as it is by default. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Ownership(Arc<RwLock<bool>>);
 
-/// While this is there, it stays this process's.
+/// While this is there, it stays this process's. Whoever holds it asks for no second one: to give it away may wait in between.
 #[derive(Debug)]
-pub struct Owned<'a> {
-    _held: RwLockReadGuard<'a, bool>,
+pub struct Owned {
+    _held: OwnedRwLockReadGuard<bool>,
 }
 
 impl Ownership {
@@ -22,8 +22,8 @@ impl Ownership {
     }
 
     /// Holds it fast; nothing where it is not this process's.
-    pub async fn hold(&self) -> Option<Owned<'_>> {
-        let held = self.0.read().await;
+    pub async fn hold(&self) -> Option<Owned> {
+        let held = Arc::clone(&self.0).read_owned().await;
         held.then_some(Owned { _held: held })
     }
 

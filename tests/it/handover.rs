@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cofferdam_proxy::handover::{Named, Offer, Ownership, PATIENCE, claim};
 use cofferdam_proxy::listen;
@@ -128,9 +128,12 @@ impl<const N: usize> Stalled<N> {
 
     /// Runs until this successor has the sockets.
     fn hands_sockets_on(&self, successor: &Process) {
-        self.runtime.block_on(eventually("a successor with the sockets", async || {
-            successor.log().contains("serves on sockets that were open").then_some(())
-        }));
+        let begun = Instant::now();
+        while !successor.log().contains("serves on sockets that were open") {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{}", successor.log());
+            // In short turns, so that it has stalled before the successor says that it serves.
+            self.runtime.block_on(tokio::time::sleep(Duration::from_millis(1)));
+        }
     }
 
     /// Runs until a successor has followed.

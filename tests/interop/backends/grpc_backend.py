@@ -24,17 +24,23 @@ def echo(request: bytes, context: grpc.ServicerContext) -> bytes:
 
 def count(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
     """Counts to a number, or until the caller goes where there is none."""
-    global n_cancelled
-    gone = threading.Event()
-    context.add_callback(gone.set)
+    gone, is_whole = threading.Event(), threading.Event()
+
+    def over() -> None:
+        """The call is over, whichever way: a caller that goes while an answer is on its way is told here alone."""
+        global n_cancelled
+        n_cancelled += not is_whole.is_set()
+        gone.set()
+
+    context.add_callback(over)
     n, most = 0, int(request) if request else None
     while n != most and not gone.is_set():
         yield str(n).encode()
         n += 1
         if most is None:
             gone.wait(0.01)
-    if n != most:
-        n_cancelled += 1
+    if n == most:
+        is_whole.set()
 
 
 def total(requests: Iterator[bytes], _: grpc.ServicerContext) -> bytes:

@@ -132,7 +132,10 @@ impl<const N: usize> Stalled<N> {
         while !successor.log().contains("serves on sockets that were open") {
             assert!(begun.elapsed() < Duration::from_secs(20), "{}", successor.log());
             // In short turns, so that it has stalled before the successor says that it serves.
-            self.runtime.block_on(tokio::time::sleep(Duration::from_millis(1)));
+            self.runtime.block_on(async {
+                let turn = Duration::from_millis(1);
+                tokio::time::sleep(turn).await;
+            });
         }
     }
 

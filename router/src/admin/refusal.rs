@@ -27,7 +27,7 @@ pub(super) fn of_alter<E: Error>(error: AlterError<E>, status: impl FnOnce(&E) -
     let status = match &error {
         AlterError::Refused(refused) => status(refused),
         AlterError::Full | AlterError::Contended => StatusCode::CONFLICT,
-        AlterError::Clock(_) | AlterError::Store { .. } | AlterError::HandedOn => {
+        AlterError::Clock(_) | AlterError::Store { .. } | AlterError::HandedOn(_) => {
             StatusCode::SERVICE_UNAVAILABLE
         }
     };

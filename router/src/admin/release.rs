@@ -29,7 +29,7 @@ async fn order(admin: Admin, order: Order) -> Result<Json<Value>, (StatusCode, S
         Err(error) => {
             let status = match error {
                 ReleaseError::None | ReleaseError::Other(_) => StatusCode::CONFLICT,
-                ReleaseError::HandedOn | ReleaseError::NotDone(_) | ReleaseError::Unknown(_) => {
+                ReleaseError::HandedOn(_) | ReleaseError::NotDone(_) | ReleaseError::Unknown(_) => {
                     StatusCode::SERVICE_UNAVAILABLE
                 }
             };

@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use cofferdam_limits::redis::link::LinkError;
 use cofferdam_limits::redis::{All, MAX_OVERRIDES, OverrideBook, Swap, Swapped, Version};
 use cofferdam_model::TenantId;
+use cofferdam_proxy::handover::HandedOn;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -80,8 +81,8 @@ pub(crate) enum AlterError<E: Error> {
     Clock(ClockError),
     #[error("others change the same tenant at this moment: nothing was changed")]
     Contended,
-    #[error("another process takes this one's place at this moment: nothing was changed, ask again")]
-    HandedOn,
+    #[error(transparent)]
+    HandedOn(#[from] HandedOn),
     #[error("{error}: {}", outcome(.error))]
     Store { error: LinkError },
 }
@@ -201,7 +202,7 @@ impl<S: Said> Kept<S> {
         change: impl Fn(Option<S>, u64) -> Result<(Altered<S>, R), E>,
     ) -> Result<R, AlterError<E>> {
         // Whoever takes this process's place reads the disk only once that has what was changed, and who asked may leave before.
-        let Some(owned) = self.shared.ownership.hold().await else { return Err(AlterError::HandedOn) };
+        let owned = self.shared.ownership.hold().await?;
         let now_ms = self.shared.clock.now_ms();
         let result = self.change(|all| {
             all.retain(|_, said| !said.is_over(now_ms));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use cofferdam_limits::redis::link::LinkError;
 use cofferdam_limits::redis::{ReleaseBook, ReleaseProgress, ReleaseTerms};
-use cofferdam_proxy::handover::{Owned, Ownership};
+use cofferdam_proxy::handover::{HandedOn, Owned, Ownership};
 use parking_lot::Mutex;
 use serde::Serialize;
 
@@ -62,8 +62,8 @@ pub(crate) enum ReleaseError {
     None,
     #[error("the store has another release, of revision {0}: ask a router that runs it")]
     Other(u64),
-    #[error("another process takes this one's place at this moment: nothing was changed, ask again")]
-    HandedOn,
+    #[error(transparent)]
+    HandedOn(#[from] HandedOn),
     #[error("{0}: nothing was changed")]
     NotDone(LinkError),
     #[error("{0}: it may have been done or not: look again")]
@@ -106,7 +106,7 @@ impl Releasing {
     }
 
     async fn go_on(&self) {
-        let Some(owned) = self.own_clock_held().await else { return };
+        let Ok(owned) = self.own_clock_held().await else { return };
         let snapshot = self.snapshots.load_full();
         let Some(wave) = &snapshot.wave else { return };
         if !wave.is_over()
@@ -119,10 +119,10 @@ impl Releasing {
         }
     }
 
-    /// Held fast where this router's own clock counts; `None` where that is another process's affair. The store's is everybody's.
-    async fn own_clock_held(&self) -> Option<Option<Owned>> {
+    /// Held fast where this router's own clock counts, unless that is another process's affair. The store's is everybody's.
+    async fn own_clock_held(&self) -> Result<Option<Owned>, HandedOn> {
         match self.clock {
-            Clock::Store(_) => Some(None),
+            Clock::Store(_) => Ok(None),
             Clock::Own(_) => self.ownership.hold().await.map(Some),
         }
     }
@@ -150,7 +150,7 @@ impl Releasing {
     pub(crate) async fn order(self: Arc<Self>, order: Order) -> Result<(), ReleaseError> {
         let done = tokio::spawn(async move {
             // Whoever takes this process's place reads the disk only once that has what was ordered.
-            let _owned = self.own_clock_held().await.ok_or(ReleaseError::HandedOn)?;
+            let _owned = self.own_clock_held().await?;
             self.carry_out(order).await
         });
         done.await.unwrap_or_else(|panicked| panic::resume_unwind(panicked.into_panic()))
@@ -202,11 +202,14 @@ impl Releasing {
 
     /// Takes note that nothing is left to release, so that no start begins it anew. Where that is another process's affair, it does.
     async fn conclude(&self, snapshot: &Snapshot, wave: &Wave, owned: Option<Owned>) {
-        let owned = match owned {
-            Some(owned) => Some(owned),
-            None => self.ownership.hold().await,
+        let _owned = match owned {
+            Some(owned) => owned,
+            None => match self.ownership.hold().await {
+                Ok(owned) => owned,
+                Err(HandedOn) => return,
+            },
         };
-        if owned.is_some() && wave.close() {
+        if wave.close() {
             tracing::info!(revision = %snapshot.fleet.revision, "every changed slot is released");
             let accepted = Accepted { from: None, ..snapshot.accepted() };
             self.ledger.keep(accepted, Telling::Amend).await;

@@ -38,7 +38,7 @@ use tokio::net::UnixStream;
 
 pub use self::claimed::{Claimed, claim};
 pub use self::offer::Offer;
-pub use self::ownership::{Owned, Ownership};
+pub use self::ownership::{HandedOn, Owned, Ownership};
 
 /// The longest that one side waits for the other's next word, where it can do without.
 pub const PATIENCE: Duration = Duration::from_secs(10);

@@ -15,16 +15,24 @@ pub struct Owned {
     _held: OwnedRwLockReadGuard<bool>,
 }
 
+/// It is not this process's, or not yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("another process takes this one's place at this moment: nothing was changed, ask again")]
+pub struct HandedOn;
+
 impl Ownership {
     /// That of a process which has yet to follow another one.
     pub fn awaited() -> Self {
         Self(Arc::new(RwLock::new(false)))
     }
 
-    /// Holds it fast; nothing where it is not this process's.
-    pub async fn hold(&self) -> Option<Owned> {
+    /// Holds it fast.
+    ///
+    /// # Errors
+    /// It is not this process's.
+    pub async fn hold(&self) -> Result<Owned, HandedOn> {
         let held = Arc::clone(&self.0).read_owned().await;
-        held.then_some(Owned { _held: held })
+        if *held { Ok(Owned { _held: held }) } else { Err(HandedOn) }
     }
 
     /// Whether it is this process's.

@@ -238,7 +238,7 @@ async fn what_outlives_a_process_is_nobodys_from_when_sockets_are_handed_on_unti
     assert!(!claiming.is_finished());
     drop(held);
     let first = claiming.await.unwrap();
-    assert!(!old.is_ours().await && old.hold().await.is_none());
+    assert!(!old.is_ours().await && old.hold().await.is_err());
     // Nobody follows: it is taken back.
     drop(first);
     while !old.is_ours().await {
@@ -247,5 +247,5 @@ async fn what_outlives_a_process_is_nobodys_from_when_sockets_are_handed_on_unti
     let second = claimed(&at(&folder)).await;
     second.serving().await.unwrap();
     new.take().await;
-    assert!(offer.close().await && !old.is_ours().await && new.hold().await.is_some());
+    assert!(offer.close().await && !old.is_ours().await && new.hold().await.is_ok());
 }

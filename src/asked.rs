@@ -38,6 +38,14 @@ pub(crate) async fn answer(
     }
 }
 
+/// The answer of the router at `admin`, or the exit code where it will not take what is asked.
+pub(crate) async fn of_router(
+    admin: &str,
+    request: RequestBuilder,
+) -> anyhow::Result<Result<String, ExitCode>> {
+    answer(request, || format!("could not ask the router at {admin}")).await
+}
+
 /// Which router to ask, and how to print what it answers.
 #[derive(Debug, clap::Args)]
 pub(crate) struct At {
@@ -78,7 +86,7 @@ impl At {
         request: impl FnOnce(&Client, String) -> RequestBuilder,
     ) -> anyhow::Result<Result<String, ExitCode>> {
         let url = format!("{}{path}", self.admin.trim_end_matches('/'));
-        answer(request(client, url), || format!("could not ask the router at {}", self.admin)).await
+        of_router(&self.admin, request(client, url)).await
     }
 }
 

@@ -106,7 +106,7 @@ async fn ask_one(args: &Args, admin: &str, more: &[(&str, &str)]) -> anyhow::Res
     let url = Url::parse_with_params(&format!("{admin}/blast"), words)
         .with_context(|| format!("{admin:?} is no address"))?;
     let request = asked::client()?.get(url);
-    match asked::answer(request, || format!("could not ask the router at {admin}")).await? {
+    match asked::of_router(admin, request).await? {
         Ok(text) => Ok(Ok(asked::json(&text)?)),
         Err(code) => Ok(Err(code)),
     }

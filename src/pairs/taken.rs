@@ -56,7 +56,7 @@ fn cells(names: &Value, placement: &Placement) -> Option<Box<[CellIndex]>> {
 
 async fn get(client: &Client, admin: &str, path: &str) -> anyhow::Result<Value> {
     let request = client.get(format!("{admin}{path}"));
-    match asked::answer(request, || format!("could not ask the router at {admin}")).await? {
+    match asked::of_router(admin, request).await? {
         Ok(text) => asked::json(&text),
         Err(_) => bail!("the router at {admin} does not understand {path}"),
     }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anstream::{print, println};
 use cofferdam_fleet::Fleet;
 use cofferdam_model::{CellIndex, TenantId};
-use cofferdam_placement::{Given, Placement, Reason, distinct_beside};
+use cofferdam_placement::{Given, Placement, Reason, distinct};
 use cofferdam_router::placement_spec;
 use serde_json::json;
 
@@ -73,7 +73,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let set_apart: Vec<_> = tenants.iter().filter_map(|tenant| Some((*tenant, stays(tenant)?))).collect();
     let wanting: Vec<_> = tenants.into_iter().filter(|tenant| stays(tenant).is_none()).collect();
-    let given = match distinct_beside(&placement, &wanting, &taken.sets) {
+    let given = match distinct(&placement, &wanting, &taken.sets) {
         Ok(given) => given,
         Err(spent) => {
             eprintln!("cofferdam: {spent}");

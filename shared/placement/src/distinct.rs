@@ -48,21 +48,13 @@ pub struct Spent {
 }
 
 /// Gives each of `tenants` a set of active cells of its own, as many as it has now, in the list's order. Who is pinned or in
-/// quarantine stays there and is left out; so is who is named twice, the second time. A larger set may contain a smaller one.
+/// quarantine stays there and is left out; so is who is named twice, the second time. A larger set may contain a smaller one. The
+/// sets that are `taken` somebody has besides, as if pins named them.
 ///
 /// # Errors
 ///
 /// Where there are not as many sets as tenants: see [`Spent`]. Then nobody is given any.
-pub fn distinct(placement: &Placement, tenants: &[TenantId]) -> Result<Vec<Given>, Spent> {
-    distinct_beside(placement, tenants, &[])
-}
-
-/// The same where somebody has these sets of cells besides, as if pins named them.
-///
-/// # Errors
-///
-/// As [`distinct`].
-pub fn distinct_beside(
+pub fn distinct(
     placement: &Placement,
     tenants: &[TenantId],
     taken: &[Box<[CellIndex]>],

@@ -70,7 +70,7 @@ mod update;
 mod violations;
 
 pub use comparison::{CellChange, CellShare, Comparison, Remapped};
-pub use distinct::{Given, Spent, distinct, distinct_beside};
+pub use distinct::{Given, Spent, distinct};
 pub use odds::Odds;
 pub use placement::{Placed, Placement};
 pub use reason::Reason;

@@ -4,10 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cofferdam_model::{CellId, CellIndex, CellState, TenantId};
-use cofferdam_placement::{Given, Placement, Reason, Spec, distinct};
+use cofferdam_placement::{Given, Placement, Reason, Spec, Spent};
 use proptest::prelude::*;
 
 use crate::fleets::{any_fleet, build, cell_id, equal, name, tenant, weighted, zoned};
+
+/// Sets where nobody has any besides the pins.
+fn distinct(placement: &Placement, tenants: &[TenantId]) -> Result<Vec<Given>, Spent> {
+    cofferdam_placement::distinct(placement, tenants, &[])
+}
 
 /// The first `n` tenants of a series.
 fn tenants(n: usize) -> Vec<TenantId> {

@@ -4,7 +4,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::support::files::{cell_id, fleet, revision};
+use crate::support::files::{fleet, revision};
 use crate::support::processes::{free_port, run};
 use crate::support::raw::{self, get};
 use crate::support::routers::TestRouter;
@@ -37,10 +37,7 @@ fn group(answer: &Value, at: usize) -> Vec<(String, Option<u64>, Option<u64>)> {
 }
 
 async fn start() -> (TestRouter, Vec<Scripted>) {
-    let mut cells = Vec::new();
-    for index in 0..4 {
-        cells.push(Scripted::named(&cell_id(index)).await);
-    }
+    let cells = Scripted::cells(4).await;
     let addresses: Vec<_> = cells.iter().map(|cell| cell.address).collect();
     let router = TestRouter::start(&fleet(&addresses, FILE));
     for (tenant, times) in [("acme", 3), ("hooli", 3), ("globex", 5), ("initech", 2), ("umbrella", 1)] {

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::net::SocketAddr;
 
-use crate::support::files::{cell_id, revision};
+use crate::support::files::revision;
 use crate::support::load::Load;
 use crate::support::processes::probe;
 use crate::support::routers::TestRouter;
@@ -11,10 +11,7 @@ use crate::support::scripted::Scripted;
 
 #[tokio::test]
 async fn requests_and_probes_are_answered_while_a_table_of_a_million_slots_is_built() {
-    let mut cells = Vec::new();
-    for index in 0..3 {
-        cells.push(Scripted::named(&cell_id(index)).await);
-    }
+    let cells = Scripted::cells(3).await;
     let addresses: Vec<SocketAddr> = cells.iter().map(|cell| cell.address).collect();
     let router = TestRouter::start(&revision(1, &addresses, ""));
     let load = Load::start(router.data);

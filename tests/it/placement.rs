@@ -14,10 +14,7 @@ const N_CELLS: usize = 8;
 
 /// A router over eight cells that answer with their names, and each tenant's shard as `cofferdam place` tells it.
 async fn start(n_tenants: usize) -> (TestRouter, Vec<Scripted>, BTreeMap<String, Vec<String>>) {
-    let mut cells = Vec::new();
-    for index in 0..N_CELLS {
-        cells.push(Scripted::named(&cell_id(index)).await);
-    }
+    let cells = Scripted::cells(N_CELLS).await;
     let addresses: Vec<_> = cells.iter().map(|cell| cell.address).collect();
     let text = fleet(&addresses, "");
     let folder = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ use cofferdam_router::{Settings, SharedStore};
 use serde_json::{Value, json};
 
 use crate::support::eventually;
-use crate::support::files::{cell_id, fleet, revision};
+use crate::support::files::{fleet, revision};
 use crate::support::processes::run;
 use crate::support::raw::{self, get};
 use crate::support::redis::RedisServer;
@@ -25,11 +25,7 @@ const N_TENANTS: usize = 150;
 
 /// Nine cells that answer with their names.
 async fn cells() -> Vec<Scripted> {
-    let mut cells = Vec::new();
-    for index in 0..9 {
-        cells.push(Scripted::named(&cell_id(index)).await);
-    }
-    cells
+    Scripted::cells(9).await
 }
 
 /// A file with the first `n` of the cells, whose change may move so many slots a minute.
@@ -44,8 +40,8 @@ fn alone(text: &str) -> String {
 }
 
 /// Next to nothing, and everything.
-const SLOWLY: &str = "1/min";
-const AT_ONCE: &str = "1000M/min";
+pub(crate) const SLOWLY: &str = "1/min";
+pub(crate) const AT_ONCE: &str = "1000M/min";
 
 fn shared(server: &RedisServer, state: Option<PathBuf>) -> Settings {
     let budget = Duration::from_millis(100);

@@ -14,11 +14,7 @@ fn fleet(revision: u64, cells: &[Scripted], states: &[&str], rest: &str) -> Stri
 }
 
 async fn cells() -> Vec<Scripted> {
-    let mut cells = Vec::new();
-    for index in 0..5 {
-        cells.push(Scripted::named(&cell_id(index)).await);
-    }
-    cells
+    Scripted::cells(5).await
 }
 
 const COOKIE: &str = "placement: { affinity: { cookie: cell } }\n";

@@ -8,8 +8,9 @@ use cofferdam_model::TenantId;
 use cofferdam_placement::Placement;
 use cofferdam_router::placement_spec;
 
+use crate::release::{AT_ONCE, SLOWLY};
 use crate::support::eventually;
-use crate::support::files::{cell_id, revision};
+use crate::support::files::revision;
 use crate::support::processes::run_at;
 use crate::support::raw::get;
 use crate::support::routers::TestRouter;
@@ -17,17 +18,9 @@ use crate::support::scripted::Scripted;
 
 const N_TENANTS: usize = 60;
 
-/// Next to nothing, and everything.
-const SLOWLY: &str = "1/min";
-const AT_ONCE: &str = "1000M/min";
-
 /// Nine cells that answer with their names.
 async fn cells() -> Vec<Scripted> {
-    let mut cells = Vec::new();
-    for index in 0..9 {
-        cells.push(Scripted::named(&cell_id(index)).await);
-    }
-    cells
+    Scripted::cells(9).await
 }
 
 /// A file with the first `n` of the cells, by which answers say where their tenants are.

@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
+use super::files::cell_id;
 use super::message::{Head, read_head};
 use super::{ANY, raw};
 
@@ -112,6 +113,15 @@ impl Scripted {
     pub(crate) async fn named(name: &str) -> Self {
         let answer = ok(name);
         Self::start(move |_| Play::Answer(answer.clone())).await
+    }
+
+    /// So many, each with the name of its cell.
+    pub(crate) async fn cells(n: usize) -> Vec<Self> {
+        let mut cells = Vec::with_capacity(n);
+        for index in 0..n {
+            cells.push(Self::named(&cell_id(index)).await);
+        }
+        cells
     }
 
     /// How many connections were accepted.

@@ -35,11 +35,7 @@ struct Cells(Vec<Scripted>);
 
 impl Cells {
     async fn start() -> Self {
-        let mut cells = Vec::new();
-        for index in 0..STATES.len() {
-            cells.push(Scripted::named(&cell_id(index)).await);
-        }
-        Self(cells)
+        Self(Scripted::cells(STATES.len()).await)
     }
 
     fn file(&self, revision: u64, states: &[&str], rest: &str) -> String {

@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # The engine's own compose, or the older command beside it.
 COMPOSE = $$(docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p cofferdam -f deploy/compose.yaml
-.PHONY: demo fleet-up fleet-down test lint bench bench-limits bench-peers bench-count faults-limits fuzz audit help prerequisites
+.PHONY: demo fleet-up fleet-down test soak lint bench bench-limits bench-peers bench-count faults-limits fuzz audit help prerequisites
 
 demo: ## Watch one noisy and one poisonous tenant meet a fleet (45 s after the build)
 	cargo run --release -- demo
@@ -19,6 +19,9 @@ fleet-down: ## Take that fleet down
 
 test: prerequisites ## Run every test: unit, property, contract, integration, documentation
 	tests/run.sh
+
+soak: prerequisites ## Run the random tests for SOAK_SECONDS (600), with other seeds in each round
+	tests/soak.sh
 
 lint: prerequisites ## Check the formatting, and clippy with every warning an error
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt

@@ -10,6 +10,16 @@ const LUA_HEADER: [&str; 4] = ["keys", "argv", "returns", "complexity"];
 // Written apart, since this file is held to them as well.
 const BANNED_IN_RUST: [&str; 4] =
     [concat!("todo", "!("), concat!("unimplemented", "!("), concat!("#[", "ignore"), concat!("FIX", "ME")];
+const TEST_MODULE: &str = concat!("#[cfg", "(test)]");
+/// What it draws is a password.
+const SECRET: &str = "tests/support/redis/container.rs";
+const UNSEEDED: [&str; 5] = [
+    concat!("rand::", "rng()"),
+    concat!("rand::", "random"),
+    concat!("thread_", "rng"),
+    concat!("from_os_", "rng"),
+    concat!("RngSeed::", "Random"),
+];
 const BUILD_MACHINE: [&str; 3] = [concat!("/", "work/"), concat!("/", "root/"), concat!("/", "home/")];
 
 /// Sources longer than a reader keeps in mind.
@@ -89,6 +99,23 @@ pub(crate) fn unfinished(files: &[File]) -> Vec<String> {
     problems
 }
 
+/// Tests that draw numbers without a fixed seed: what they find cannot be repeated.
+pub(crate) fn unseeded_tests(files: &[File]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for file in files.iter().filter(|file| file.is_rust() && file.path != SECRET) {
+        let is_test = file.path.split('/').any(|part| part == "tests" || part == "tests.rs");
+        let tests_begin = if is_test { Some(0) } else { file.text.find(TEST_MODULE) };
+        let Some(begin) = tests_begin else { continue };
+        let n_before = file.text[..begin].lines().count();
+        for (line, text) in (n_before + 1..).zip(file.text[begin..].lines()) {
+            for word in UNSEEDED.iter().filter(|word| text.contains(*word)) {
+                problems.push(format!("{}:{line}: `{word}` has no fixed seed", file.path));
+            }
+        }
+    }
+    problems
+}
+
 /// Paths that exist only where somebody built the project. One that goes on from another path or a URL is none.
 pub(crate) fn build_machine_paths(files: &[File]) -> Vec<String> {
     let goes_on = |c: char| source::is_word(c) || "-.}~".contains(c);
@@ -103,6 +130,20 @@ pub(crate) fn build_machine_paths(files: &[File]) -> Vec<String> {
         }
     }
     problems
+}
+
+#[test]
+fn a_test_without_a_fixed_seed_is_caught() {
+    let call = concat!("let x = rand::", "random::<u64>();");
+    let inline = format!("//! x\n{call}\n{TEST_MODULE}\nmod tests {{\n    {call}\n}}\n");
+    let found = unseeded_tests(&[
+        File::new("a/src/lib.rs", &format!("//! x\n{call}\n")),
+        File::new("a/src/inline.rs", &inline),
+        File::new("a/tests/it/main.rs", call),
+        File::new("a/src/b/tests.rs", call),
+    ]);
+    let places: Vec<_> = found.iter().map(|problem| problem.split(": ").next().unwrap()).collect();
+    assert_eq!(places, ["a/src/inline.rs:5", "a/tests/it/main.rs:1", "a/src/b/tests.rs:1"]);
 }
 
 #[test]

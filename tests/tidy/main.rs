@@ -45,6 +45,13 @@ fn nothing_is_unfinished_or_passed_over() {
 }
 
 #[test]
+fn random_tests_have_fixed_seeds() {
+    assert_none(&files::unseeded_tests(&tree::project()));
+    // Cargo takes it from `.cargo/config.toml`; `proptest` and the models of long runs read it.
+    assert!(std::env::var("PROPTEST_RNG_SEED").is_ok_and(|seed| seed.parse::<u64>().is_ok()));
+}
+
+#[test]
 fn no_file_names_a_path_of_a_build_machine() {
     assert_none(&files::build_machine_paths(&tree::project()));
 }

@@ -2,11 +2,12 @@
 //! that stand before what it needs, or is refused at once.
 
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use cofferdam_bulkhead::{Breaker, BreakerCounts, BreakerPolicy, BreakerState, Pass, Verdict, judge_status};
 use cofferdam_fleet::{BreakerRules, CellRules, DependencyIndex};
-use cofferdam_model::CellReason;
+use cofferdam_model::{CellReason, Guard, TenantId};
 use cofferdam_proxy::grpc;
 use cofferdam_proxy::guard::End;
 use http::{HeaderMap, HeaderValue, Response};
@@ -28,6 +29,8 @@ pub(crate) struct Breakers {
     backend: Option<Guarding>,
     /// By index.
     dependencies: Vec<Option<Guarding>>,
+    /// Makes a number of a tenant, by which the breakers tell callers apart. A tenant cannot choose the number of another.
+    hasher: RandomState,
 }
 
 /// A breaker, and what stands behind it.
@@ -87,23 +90,29 @@ impl Breakers {
         Self {
             backend: rules.breaker.map(|rules| guarding(BACKEND, rules)),
             dependencies: dependencies.collect(),
+            hasher: before.map_or_else(RandomState::new, |before| before.hasher.clone()),
         }
     }
 
-    /// Leave to call the backend for a request that needs `dependency`.
+    /// Leave to call the backend for a request of `tenant` that needs `dependency`.
     ///
     /// Nothing is to be said where nobody guards what it needs.
-    pub(crate) fn pass(&self, dependency: Option<DependencyIndex>) -> Result<Option<Box<Passed>>, Tripped> {
+    pub(crate) fn pass(
+        &self,
+        dependency: Option<DependencyIndex>,
+        tenant: &TenantId,
+    ) -> Result<Option<Box<Passed>>, Tripped> {
         let dependency = dependency.and_then(|at| self.dependencies.get(at.get())?.as_ref());
         if dependency.is_none() && self.backend.is_none() {
             return Ok(None);
         }
+        let caller = self.hasher.hash_one(tenant);
         let mut passed = Box::<Passed>::default();
         for (at, guarding, reason) in
             [(0, dependency, CellReason::Class), (1, self.backend.as_ref(), CellReason::Cell)]
         {
             let Some(Guarding { of, breaker, .. }) = guarding else { continue };
-            match breaker.pass() {
+            match breaker.pass_for(caller) {
                 Ok(pass) => passed.0[at] = Some((pass, of.clone())),
                 Err(open) => return Err(Tripped { of: of.clone(), reason, left: open.0 }),
             }
@@ -123,6 +132,13 @@ impl Breakers {
                 BreakerState::Open => 1.0,
             };
             ConstGauge::new(state).encode(family.encode_family(&[("of", of)])?)?;
+        }
+        let help = "Whether the breaker is open for one tenant alone, which asked while no other did";
+        let name = "cofferdam_agent_breaker_open_for_one";
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (of, counts) in self.counts() {
+            let for_one = f64::from(u8::from(counts.for_one));
+            ConstGauge::new(for_one).encode(family.encode_family(&[("of", of)])?)?;
         }
         let counters: [Count; 2] = [
             ("cofferdam_agent_breaker_opened", "Times that the breaker opened", |counts| counts.opened),
@@ -187,6 +203,16 @@ impl Passed {
             Verdict::Succeeded => self.succeeded(),
             Verdict::Failed => self.failed(false),
             Verdict::Unknown => {}
+        }
+    }
+
+    /// How it went, by the table of ends.
+    pub(crate) fn ended(self, guard: Guard) {
+        match guard {
+            Guard::Nothing => {}
+            Guard::Success => self.succeeded(),
+            Guard::Dependency => self.failed(false),
+            Guard::Backend => self.failed(true),
         }
     }
 
@@ -258,134 +284,4 @@ fn policy(rules: BreakerRules) -> BreakerPolicy {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use cofferdam_fleet::Fleet;
-
-    use super::*;
-
-    fn rules(breaker: &str, of_db: &str) -> CellRules {
-        let text = format!(
-            "fleet: f\ncells: [{{ id: a, url: 'http://a:1' }}, {{ id: b, url: 'http://b:1' }}]\n\
-             routes: [{{ match: {{ path: /x }}, dependency: db }}, {{ match: {{ path: /y }}, dependency: mail }}]\n\
-             cell: {{ {breaker} dependencies: {{ db: {{ {of_db} }}, mail: {{}} }} }}\n"
-        );
-        Fleet::parse(&text, Path::new(".")).unwrap().fleet.cell
-    }
-
-    const DB: Option<DependencyIndex> = Some(DependencyIndex(0));
-    const MAIL: Option<DependencyIndex> = Some(DependencyIndex(1));
-
-    #[tokio::test(start_paused = true)]
-    async fn a_dependency_that_fails_is_left_alone_and_nothing_else() {
-        let breakers = Breakers::new(&rules("breaker: {},", "breaker: { failures: 2 }"), None);
-        for _ in 0..2 {
-            breakers.pass(DB).unwrap().unwrap().failed(false);
-        }
-        let tripped = breakers.pass(DB).unwrap_err();
-        assert_eq!((&*tripped.of, tripped.reason), ("dependency db", CellReason::Class));
-        assert_eq!(tripped.left, Duration::from_secs(30));
-        breakers.pass(MAIL).unwrap().unwrap().succeeded();
-        breakers.pass(None).unwrap().unwrap().succeeded();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_backend_that_fails_is_left_alone_by_everybody_and_another_cell_may_serve() {
-        let breakers = Breakers::new(&rules("breaker: {},", "breaker: {}"), None);
-        // What DB does is not the backend's; a connection that there is not is.
-        for (dependency, no_connection) in
-            [(DB, false), (DB, true), (MAIL, false), (None, false), (DB, true), (MAIL, true)]
-        {
-            breakers.pass(dependency).unwrap().unwrap().failed(no_connection);
-        }
-        let tripped = breakers.pass(MAIL).unwrap_err();
-        assert_eq!((&*tripped.of, tripped.reason), ("backend", CellReason::Cell));
-    }
-
-    fn answer(status: u16, grpc_status: Option<&str>) -> Response<()> {
-        let mut response = Response::builder().status(status).body(()).unwrap();
-        if let Some(status) = grpc_status {
-            response.headers_mut().insert(grpc::STATUS, status.parse().unwrap());
-        }
-        response
-    }
-
-    fn trailers(status: &str) -> HeaderMap {
-        HeaderMap::from_iter([(grpc::STATUS, status.parse().unwrap())])
-    }
-
-    /// Whether the breaker of DB, which one failure opens, does so after `work`.
-    fn opens(work: impl FnOnce(Box<Passed>)) -> bool {
-        let breakers = Breakers::new(&rules("", "breaker: { failures: 1 }"), None);
-        work(breakers.pass(DB).unwrap().unwrap());
-        breakers.pass(DB).is_err()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_calls_trailers_tell_and_a_status_of_http_by_the_same_rule() {
-        let half = Instant::now();
-        let bounds = |half| Bounds { half, idle: Instant::now() + Duration::from_secs(300) };
-        let by_head = |status, grpc_status| {
-            opens(|passed| {
-                let judged = passed.judge(&answer(status, grpc_status), grpc_status.is_some(), bounds(half));
-                assert!(judged.is_none());
-            })
-        };
-        let by_trailers = |status, half, heard| {
-            opens(|passed| {
-                let mut judged = passed.judge(&answer(200, None), true, bounds(half)).unwrap();
-                if heard {
-                    judged.heard();
-                }
-                judged.trailers(&trailers(status));
-                judged.ended(End::Complete);
-            })
-        };
-        for (status, is_failure) in [(200, false), (404, false), (429, false), (500, true), (503, true)] {
-            assert_eq!(by_head(status, None), is_failure, "{status}");
-        }
-        let failures = ["2", "4", "13", "14", "15"];
-        for status in ["0", "1", "2", "3", "4", "5", "7", "8", "12", "13", "14", "15", "16"] {
-            let is_failure = failures.contains(&status);
-            assert_eq!(by_head(200, Some(status)), is_failure, "{status} in the head");
-            assert_eq!(by_trailers(status, half, false), is_failure, "{status} in the trailers");
-            let is_failure = is_failure && status != "4";
-            assert_eq!(by_trailers(status, half, true), is_failure, "{status} behind messages");
-        }
-        let later = half + Duration::from_secs(1);
-        assert!(!by_trailers("4", later, false), "a caller that leaves little time has itself to blame");
-        for (end, is_failure) in [(End::Failed, true), (End::Complete, true), (End::Dropped, false)] {
-            let ends =
-                |bounds| opens(|passed| passed.judge(&answer(200, None), true, bounds).unwrap().ended(end));
-            assert_eq!(ends(bounds(half)), is_failure, "{end:?} without a status");
-            let silent = Bounds { half, idle: half };
-            assert_eq!(ends(silent), is_failure && end != End::Failed, "{end:?} after a long silence");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_stream_whose_head_came_has_tried_for_the_others() {
-        let breakers = Breakers::new(&rules("", "breaker: { failures: 1, open_for: 1s }"), None);
-        breakers.pass(DB).unwrap().unwrap().failed(false);
-        tokio::time::advance(Duration::from_secs(1)).await;
-        let tries = breakers.pass(DB).unwrap().unwrap();
-        assert!(breakers.pass(DB).is_err(), "one may try");
-        let bounds = Bounds { half: Instant::now(), idle: Instant::now() + Duration::from_secs(300) };
-        let mut stream = tries.judge(&answer(200, None), true, bounds).unwrap();
-        assert!(breakers.pass(DB).is_ok(), "without a message, which may be hours away");
-        stream.trailers(&trailers("14"));
-        stream.ended(End::Complete);
-        assert!(breakers.pass(DB).is_ok(), "it was told already how that went");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_reload_leaves_alone_what_it_does_not_change() {
-        let breakers = Breakers::new(&rules("breaker: {},", "breaker: { failures: 1 }"), None);
-        breakers.pass(DB).unwrap().unwrap().failed(false);
-        let again = Breakers::new(&rules("", "breaker: { failures: 1 }"), Some(&breakers));
-        assert!(again.pass(DB).is_err());
-        let anew = Breakers::new(&rules("", "breaker: { failures: 2 }"), Some(&again));
-        assert!(anew.pass(DB).is_ok());
-    }
-}
+mod tests;

@@ -1,14 +1,17 @@
 //! Classes whose ceiling follows the latency: how long answers take is told, and the compartments are set by it.
 
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use cofferdam_bulkhead::{AdaptiveLimit, AdaptivePolicy, AdaptiveState, Compartments};
 use cofferdam_fleet::{Class, ClassIndex};
+use cofferdam_model::TenantId;
 use parking_lot::Mutex;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use tokio::time::Instant;
 
@@ -29,7 +32,10 @@ struct Ceiling {
     /// Where the compartments have the class.
     at: usize,
     in_flight: AtomicU32,
+    n_samples: AtomicU64,
     policy: AdaptivePolicy,
+    /// Makes a number of a tenant, by which samples are told apart.
+    hasher: RandomState,
     /// Nothing once other rules hold: who was admitted by these ones says nothing of those. Whoever moves the compartment's
     /// ceiling does so under this lock, so that the last word is the newest.
     limit: Mutex<Option<AdaptiveLimit>>,
@@ -69,7 +75,9 @@ impl Following {
                 // Who knows nothing yet begins in the middle.
                 let limit = AdaptiveLimit::new(policy, class.floor.midpoint(class.ceiling));
                 let limit = Mutex::new(Some(limit));
-                Arc::new(Ceiling { name: name.into(), at, in_flight: AtomicU32::new(0), policy, limit })
+                let (in_flight, n_samples, hasher) =
+                    (AtomicU32::new(0), AtomicU64::new(0), RandomState::new());
+                Arc::new(Ceiling { name: name.into(), at, in_flight, n_samples, policy, hasher, limit })
             };
             Some(known(name, at, policy).unwrap_or_else(begin))
         };
@@ -98,10 +106,13 @@ impl Following {
 
     /// Its backend has answered, or let the whole time pass. Who refused, gave up or streams says nothing: of those this is not
     /// told.
-    pub(crate) fn answered(&self, timed: &Timed) {
+    /// Its time counts from when the `whole` request was there.
+    pub(crate) fn answered(&self, timed: &Timed, tenant: &TenantId, whole: Instant) {
+        timed.ceiling.n_samples.fetch_add(1, Ordering::Relaxed);
+        let caller = timed.ceiling.hasher.hash_one(tenant);
         timed.ceiling.change(&self.compartments, |limit, now| {
             let before = (limit.limit(), limit.steady());
-            limit.sample(now - timed.began, timed.in_flight, now);
+            limit.sample_of(caller, now - whole.max(timed.began), timed.in_flight, now);
             (limit.limit(), limit.steady()) != before
         });
     }
@@ -144,6 +155,12 @@ impl Following {
                     .encode(family.encode_family(&[("class", &*ceiling.name)])?)?;
             }
         }
+        let (name, help) = ("cofferdam_agent_adaptive_samples", "Answers that the ceiling follows");
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for ceiling in self.classes.iter().flatten() {
+            let n_samples = ceiling.n_samples.load(Ordering::Relaxed);
+            ConstCounter::new(n_samples).encode(family.encode_family(&[("class", &*ceiling.name)])?)?;
+        }
         Ok(())
     }
 }
@@ -177,6 +194,7 @@ mod tests {
     use std::time::Duration;
 
     use cofferdam_fleet::Fleet;
+    use cofferdam_model::Alphabet;
 
     use super::*;
     use crate::rules::layout;
@@ -231,10 +249,11 @@ mod tests {
         assert_eq!(ceiling(&compartments), 5);
         let third = following(&fleet("queue: 3"), Some(&second));
         assert_eq!(ceiling(&compartments), 40);
+        let acme = TenantId::parse(b"acme", &Alphabet::default()).unwrap();
         for _ in 0..100 {
             let timed = second.begin(ClassIndex(0)).unwrap();
             tokio::time::advance(Duration::from_millis(30)).await;
-            second.answered(&timed);
+            second.answered(&timed, &acme, timed.began);
         }
         assert_eq!((ceiling(&compartments), third.begin(ClassIndex(0)).is_none()), (40, true));
     }

@@ -44,6 +44,9 @@ pub(crate) enum Fault {
     /// The client sent nothing for too long.
     #[error("request body was idle")]
     BodyIdle,
+    /// The deadline passed while the client still had to send some of its body.
+    #[error("request body was not whole by the deadline")]
+    BodySlow,
     /// The client's body broke off.
     #[error("request body broke off")]
     BodyBroken(#[source] BodyError),
@@ -122,7 +125,8 @@ pub(crate) async fn forward(upstream: &Upstream, ask: Ask<'_>) -> Result<Respons
     if ask.http2 {
         // In a box, which keeps every other request's future small.
         let streamed = Box::pin(timeout_at(ask.deadline, stream(upstream, ask, now)));
-        return streamed.await.map_err(|_| Fault::Deadline)?;
+        let late = |_| if ask.body.waits() { Fault::BodySlow } else { Fault::Deadline };
+        return streamed.await.map_err(late)?;
     }
     exchange(upstream, ask, now).await
 }
@@ -222,6 +226,7 @@ fn fault(fault: SendFault) -> Fault {
         SendFault::Late => Fault::Deadline,
         SendFault::RequestBody(BodyError::TooLarge(_)) => Fault::BodyTooLarge,
         SendFault::RequestBody(BodyError::Idle(_)) => Fault::BodyIdle,
+        SendFault::RequestBody(BodyError::Late) => Fault::BodySlow,
         SendFault::RequestBody(error) => Fault::BodyBroken(error),
     }
 }

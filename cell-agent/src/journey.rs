@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use cofferdam_bulkhead::{Compartments, Place};
-use cofferdam_model::{Resort, headers};
+use cofferdam_model::{CallEnd, Resort, headers};
 use cofferdam_proxy::census::{Census, Counted};
 use cofferdam_proxy::fields;
 use cofferdam_proxy::grpc::{self, Call};
@@ -23,7 +23,7 @@ use cofferdam_proxy::serve::Service;
 use cofferdam_proxy::trailers::Withheld;
 use cofferdam_proxy::tunnel;
 use cofferdam_proxy::upgrade;
-use cofferdam_proxy::upstream::{Head, Upstream, UpstreamBody};
+use cofferdam_proxy::upstream::{ConnectFault, Head, Upstream, UpstreamBody};
 use cofferdam_proxy::via::Via;
 use futures_util::TryFutureExt;
 use http::header::CONTENT_TYPE;
@@ -244,7 +244,7 @@ impl Journey {
             return Err(Rejection::Shed);
         }
         let route = rules.route(is.route);
-        let passed = rules.breakers.pass(route.dependency)?;
+        let passed = rules.breakers.pass(route.dependency, &is.tenant)?;
         let place = gate::enter(&self.cell.compartments, &rules, &is).await?;
         let began = Instant::now();
         record.admitted(began);
@@ -269,29 +269,28 @@ impl Journey {
         };
         let ask = Ask { head, body: &body, call, http2, deadline: is.deadline };
         let answered = self.ask(&rules, &is, ask).await;
-        let half = began + route.timeout / 2;
-        let soon = || Instant::now() < half;
+        // What the client took to send its body is its own time.
+        let whole = body.came().map_or(began, |came| came.max(began));
+        let half = whole + route.timeout / 2;
+        let end = match &answered {
+            Ok(answer) => answer_end(answer, &body),
+            Err(rejection) => rejection.call_end(Instant::now() < half),
+        };
+        let charge = end.charge();
         let judged = match (passed, &answered) {
             (None, _) => None,
             (Some(passed), Ok(answer)) => {
                 let bounds = Bounds { half, idle: began + self.upstream.stream_idle() };
                 passed.judge(answer, call.is_grpc(), bounds)
             }
-            (Some(passed), Err(rejection)) => {
-                if rejection.blames_backend(soon()) {
-                    passed.failed(rejection.is_no_connection());
-                }
+            (Some(passed), Err(_)) => {
+                passed.ended(charge.guard);
                 None
             }
         };
-        if let Some(timed) = &timed {
-            let is_sample = match &answered {
-                Ok(answer) => !call.is_grpc() && is_sample(answer),
-                Err(rejection) => matches!(rejection, Rejection::Fault(Fault::Deadline)) && !soon(),
-            };
-            if is_sample {
-                rules.following.answered(timed);
-            }
+        if let Some(timed) = timed.as_ref().filter(|_| charge.sample && !(answered.is_ok() && call.is_grpc()))
+        {
+            rules.following.answered(timed, &is.tenant, whole);
         }
         let mut answer = answered?;
         forward::clean(answer.status(), answer.headers_mut(), forward::stays(is.from_router));
@@ -309,7 +308,15 @@ impl Journey {
             let (class, dependency) = (rules.class_name(is.class), rules.dependency(is.route));
             drills.strike(Comer { class, tenant: &is.tenant, dependency, deadline: is.deadline }).await?;
         }
-        Ok(forward::forward(&self.upstream, ask).await?)
+        match forward::forward(&self.upstream, ask).await {
+            // Which protocol is spoken to it, the caller chose.
+            Err(Fault::NoConnection(fault @ ConnectFault::NotSpoken(_)))
+                if self.cell.backend_protocol == BackendProtocol::Auto =>
+            {
+                Err(Rejection::NotSpoken(fault))
+            }
+            answered => Ok(answered?),
+        }
     }
 }
 
@@ -319,13 +326,17 @@ fn is_short(body: &UpstreamBody) -> bool {
     body.size_hint().exact().is_some_and(|bytes| bytes <= SHORT)
 }
 
-/// Whether the time until an answer's head tells how busy the backend is: a refusal of its own, an error, which may be quick,
-/// and a stream do not.
-fn is_sample(answer: &Response<UpstreamBody>) -> bool {
-    let is_error = answer.status().is_server_error() || answer.status() == StatusCode::TOO_MANY_REQUESTS;
+/// How an attempt ended that has an answer. The time until its head tells how busy the backend is, unless it is a refusal of its
+/// own, an error, which may be quick, a stream, or came before the whole request was there.
+fn answer_end(answer: &Response<UpstreamBody>, request: &ReplayBody) -> CallEnd {
     let is_events =
         answer.headers().get(CONTENT_TYPE).is_some_and(|it| it.as_bytes().starts_with(b"text/event-stream"));
-    !is_error && !is_events && !tunnel::is_switch(answer)
+    match answer.status() {
+        StatusCode::TOO_MANY_REQUESTS => CallEnd::TooMany,
+        status if status.is_server_error() => CallEnd::ServerError,
+        _ if is_events || tunnel::is_switch(answer) || request.waits() => CallEnd::Streams,
+        _ => CallEnd::Answered,
+    }
 }
 
 #[cfg(test)]

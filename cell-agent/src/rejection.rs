@@ -2,7 +2,7 @@
 //! and what a router reads off it. The causes are for the log.
 
 use cofferdam_bulkhead::Refused;
-use cofferdam_model::{CellReason, HopError, headers};
+use cofferdam_model::{CallEnd, CellReason, HopError, headers};
 use cofferdam_proxy::problem::Problem;
 use cofferdam_proxy::target::{self, TargetError};
 use cofferdam_proxy::upstream::ConnectFault;
@@ -39,6 +39,9 @@ pub(crate) enum Rejection {
     /// A call of gRPC to a backend that is spoken to in HTTP/1.1 alone.
     #[error("backend serves no gRPC")]
     NoGrpc,
+    /// A call of gRPC to a backend that turned out to speak no HTTP/2.
+    #[error("backend speaks no HTTP/2")]
+    NotSpoken(#[source] ConnectFault),
     /// WebSocket before a backend that is spoken to in HTTP/2: a stream changes no protocol (RFC 9113 section 8.6), and as a
     /// mere GET it would be another request.
     #[error("backend serves no WebSocket")]
@@ -64,9 +67,12 @@ impl Rejection {
     /// How the rejection is counted.
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
-            Self::Request(_) | Self::Hop(_) | Self::TooLarge(_) | Self::NoGrpc | Self::NoWebSocket => {
-                Outcome::BadRequest
-            }
+            Self::Request(_)
+            | Self::Hop(_)
+            | Self::TooLarge(_)
+            | Self::NoGrpc
+            | Self::NotSpoken(_)
+            | Self::NoWebSocket => Outcome::BadRequest,
             Self::Refused(Refused::ShutDown) => Outcome::Draining,
             Self::Refused(Refused::Full { .. }) | Self::Shed | Self::Tripped(_) => Outcome::Refused,
             Self::Drill(Struck::Status(_)) => Outcome::BackendError,
@@ -75,27 +81,42 @@ impl Rejection {
                 Fault::NoConnection(_) | Fault::Unread => Outcome::Unreachable,
                 Fault::Lost(_) | Fault::Stale(_) => Outcome::Lost,
                 Fault::Malformed(_) => Outcome::Malformed,
-                Fault::BodyTooLarge | Fault::BodyIdle | Fault::BodyBroken(_) => Outcome::BadRequest,
+                Fault::BodyTooLarge | Fault::BodyIdle | Fault::BodySlow | Fault::BodyBroken(_) => {
+                    Outcome::BadRequest
+                }
                 Fault::Deadline => Outcome::Deadline,
             },
         }
     }
 
-    /// Whether it is the backend's doing. What was ours, the client's or only late in our own queue says nothing of it;
-    /// nor does a deadline that was over `soon`, in less than half of the time that the route has.
-    pub(crate) fn blames_backend(&self, soon: bool) -> bool {
+    /// How the attempt ended; `soon` says that the backend had less than half of the time that the route has.
+    pub(crate) fn call_end(&self, soon: bool) -> CallEnd {
         match self {
-            Self::Drill(Struck::Status(status)) => status.is_server_error(),
-            Self::Drill(Struck::Deadline) | Self::Fault(Fault::Deadline) => !soon,
-            Self::Fault(Fault::NoConnection(fault)) => !matches!(fault, ConnectFault::Full(_)),
-            Self::Fault(Fault::Unread | Fault::Lost(_) | Fault::Stale(_) | Fault::Malformed(_)) => true,
-            _ => false,
+            Self::Request(_) | Self::Hop(_) | Self::NoGrpc | Self::NoWebSocket => CallEnd::BadRequest,
+            Self::NotSpoken(_) => CallEnd::NotSpoken,
+            Self::TooLarge(_) => CallEnd::BodyTooLarge,
+            Self::Refused(Refused::Full { reason, .. }) => refused(*reason),
+            Self::Refused(Refused::ShutDown) | Self::Shed => CallEnd::RefusedCell,
+            Self::Tripped(tripped) => refused(tripped.reason),
+            Self::Drill(Struck::Status(status)) if status.is_server_error() => CallEnd::ServerError,
+            Self::Drill(Struck::Status(_)) => CallEnd::TooMany,
+            Self::Drill(Struck::Deadline) | Self::Fault(Fault::Deadline) if soon => CallEnd::CallerDeadline,
+            Self::Drill(Struck::Deadline) | Self::Fault(Fault::Deadline) => CallEnd::RouteTimeout,
+            Self::Fault(fault) => match fault {
+                Fault::NoConnection(ConnectFault::Full(_)) => CallEnd::ConnectionsFull,
+                Fault::NoConnection(ConnectFault::Unopened(_)) => CallEnd::Unopened,
+                Fault::NoConnection(_) => CallEnd::NoConnection,
+                Fault::Unread => CallEnd::Unread,
+                Fault::Lost(_) => CallEnd::Lost,
+                Fault::Stale(_) => CallEnd::Aged,
+                Fault::Malformed(_) => CallEnd::Malformed,
+                Fault::BodyTooLarge => CallEnd::BodyTooLarge,
+                Fault::BodyIdle => CallEnd::BodyIdle,
+                Fault::BodySlow => CallEnd::BodySlow,
+                Fault::BodyBroken(_) => CallEnd::BodyBroken,
+                Fault::Deadline => CallEnd::RouteTimeout,
+            },
         }
-    }
-
-    /// Whether there was no connection to the backend: whatever a request needs of others, that is the backend's own.
-    pub(crate) fn is_no_connection(&self) -> bool {
-        matches!(self, Self::Fault(Fault::NoConnection(_) | Fault::Unread))
     }
 
     /// What the client is told.
@@ -105,7 +126,9 @@ impl Rejection {
             Self::Hop(error) => problem(StatusCode::BAD_REQUEST, "hop_malformed", "Hop headers are unusable")
                 .detail(error.to_string()),
             Self::TooLarge(_) | Self::Fault(Fault::BodyTooLarge) => body_too_large(),
-            Self::NoGrpc => problem(StatusCode::NOT_IMPLEMENTED, "no_grpc", "Cell's backend serves no gRPC"),
+            Self::NoGrpc | Self::NotSpoken(_) => {
+                problem(StatusCode::NOT_IMPLEMENTED, "no_grpc", "Cell's backend serves no gRPC")
+            }
             Self::NoWebSocket => {
                 problem(StatusCode::NOT_IMPLEMENTED, "no_websocket", "Cell's backend serves no WebSocket")
             }
@@ -201,6 +224,7 @@ fn backend(fault: &Fault) -> Problem {
             (StatusCode::GATEWAY_TIMEOUT, "deadline_passed", "Deadline passed before an answer")
         }
         Fault::BodyIdle => (StatusCode::REQUEST_TIMEOUT, "body_idle", "Request body stood still"),
+        Fault::BodySlow => (StatusCode::REQUEST_TIMEOUT, "body_slow", "Request body came too slowly"),
         Fault::BodyBroken(_) => (StatusCode::BAD_REQUEST, "body_broken", "Request body broke off"),
         Fault::BodyTooLarge => return body_too_large(),
     };
@@ -209,6 +233,14 @@ fn backend(fault: &Fault) -> Problem {
         Fault::Lost(_) => problem.field(headers::FAULT, LOST),
         Fault::Stale(_) => problem.field(headers::FAULT, STALE),
         _ => problem,
+    }
+}
+
+fn refused(reason: CellReason) -> CallEnd {
+    match reason {
+        CellReason::Tenant => CallEnd::RefusedTenant,
+        CellReason::Class => CallEnd::RefusedClass,
+        CellReason::Cell => CallEnd::RefusedCell,
     }
 }
 

@@ -37,6 +37,7 @@ mod malformed;
 mod many_slots;
 mod moved;
 mod observability;
+mod one_caller;
 mod overrides_on_disk;
 mod pairs;
 mod placed;

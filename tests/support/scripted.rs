@@ -139,6 +139,11 @@ impl Scripted {
         self.stage.go.add_permits(n);
     }
 
+    /// Dies: it stops listening, and closes every connection.
+    pub(crate) fn die(&self) {
+        self.stage.death.notify_one();
+    }
+
     /// The only request so far.
     #[track_caller]
     pub(crate) fn only(&self) -> Seen {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use cofferdam_fleet::{self as fleet, Origin};
-use cofferdam_model::{CellId, Report, ZoneId};
+use cofferdam_model::{CellId, Report, TenantId, ZoneId};
 use cofferdam_telemetry::logs::with_causes;
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
@@ -135,8 +135,8 @@ impl Cell {
     }
 
     /// Takes note of an attempt that failed through the cell's own fault, which may have been fast.
-    pub(crate) fn note_failure(&self, now: Instant) {
-        self.mistrust.add(now);
+    pub(crate) fn note_failure(&self, tenant: &TenantId, now: Instant) {
+        self.mistrust.add(tenant, now);
     }
 
     /// Whether requests of `class` had better go elsewhere, by what the cell said of its load.
@@ -149,9 +149,9 @@ impl Cell {
         self.load.room(class, now)
     }
 
-    /// This router's own requests in flight on the cell, and those that failed there lately.
-    pub(crate) fn own_load(&self, now: Instant) -> f32 {
-        self.in_flight() as f32 + self.mistrust.weight(now)
+    /// This router's own requests in flight on the cell, and those that failed there lately, as they weigh for `tenant`.
+    pub(crate) fn own_load(&self, tenant: &TenantId, now: Instant) -> f32 {
+        self.in_flight() as f32 + self.mistrust.weight(tenant, now)
     }
 
     /// Takes note of a connect that failed.

@@ -35,10 +35,11 @@ pub(super) struct Candidates<'v> {
     cells: &'v [Arc<Cell>],
     class: &'v str,
     choose: Choose,
+    tenant: TenantId,
     /// Comes before all others for as long as it is up: a session is there.
     kept_by: Option<CellIndex>,
     /// Where the fleet file wants it: who knows whether the tenant is sent to its home cell alone.
-    guard: Option<(&'v Losses, TenantId)>,
+    guard: Option<&'v Losses>,
     /// By place in the shard; a shard has at most 64 cells.
     tried: u64,
 }
@@ -61,7 +62,8 @@ pub(super) fn choose<'v>(placed: Placed<'v>, snapshot: &'v Snapshot) -> Chosen<'
         class: snapshot.fleet.cell.classes[class].name.as_str(),
         choose: snapshot.fleet.placement.choose,
         kept_by,
-        guard: snapshot.fleet.poison_guard.then_some((&*snapshot.losses, admitted.identified.tenant)),
+        tenant: admitted.identified.tenant,
+        guard: snapshot.fleet.poison_guard.then_some(&*snapshot.losses),
         tried: 0,
     };
     let bound = snapshot.shed_bounds[class];
@@ -115,7 +117,7 @@ impl<'v> Candidates<'v> {
 
     /// Of a tenant that is sent to its home cell alone, no more than that.
     fn untried(&self, now: Instant) -> impl Iterator<Item = (usize, CellIndex)> {
-        let is_confined = self.guard.is_some_and(|(losses, tenant)| losses.is_confined(&tenant, now));
+        let is_confined = self.guard.is_some_and(|losses| losses.is_confined(&self.tenant, now));
         let n = if is_confined { 1 } else { 64 };
         let places = self.shard.cells().iter().copied().enumerate().take(n);
         places.filter(|(place, _)| self.tried & (1 << place) == 0)
@@ -140,7 +142,7 @@ impl<'v> Candidates<'v> {
         let saturation = room.map_or(usual, |room| room.cell.max(room.class).as_f64() as f32);
         // A report alone is old, and shows the same emptier cell to every router; requests of our own alone say nothing of
         // those of others. Their product has no unit, and whoever is ahead by either must be behind by the other.
-        let load = (cell.own_load(now) + 1.0) * (saturation + SLIGHT);
+        let load = (cell.own_load(&self.tenant, now) + 1.0) * (saturation + SLIGHT);
         Rank { down: false, avoided: room.is_some_and(|room| room.avoided), load }
     }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use cofferdam_model::{CellIndex, CellReason, Resort};
+use cofferdam_model::{CellIndex, CellReason, Resort, TenantId};
 use cofferdam_proxy::grpc::{self, Call, Code};
 use cofferdam_proxy::replay::{BodyError, ReplayBody};
 use cofferdam_proxy::upstream::{ConnectFault, Head, Lease, SendFault, Upstream, UpstreamBody};
@@ -59,6 +59,7 @@ pub(super) struct Exchange<'a> {
 #[derive(Clone, Copy)]
 struct Trial<'a> {
     cell: CellIndex,
+    tenant: &'a TenantId,
     /// Whether its connection has to be a new one.
     fresh: bool,
     head: Head<'a>,
@@ -109,7 +110,8 @@ pub(super) fn forward<'v>(
             let resort =
                 if may_fall_back && !candidates.has_another(now) { Resort::Last } else { Resort::Another };
             let head = outgoing.attempt(attempt, resort, remaining);
-            let trial = Trial { cell, fresh: refreshed, head, begun: now, deadline: admitted.deadline };
+            let (tenant, deadline) = (&admitted.identified.tenant, admitted.deadline);
+            let trial = Trial { cell, tenant, fresh: refreshed, head, begun: now, deadline };
             let failed = match exchange.attempt(trial).await {
                 Ok((response, on_cell)) => {
                     let whereabouts = candidates.whereabouts(cell);
@@ -189,7 +191,8 @@ impl Exchange<'_> {
         let Some(cell) = candidates.next(now).filter(|_| !remaining.is_zero()) else { return Err(shed) };
         let on_cell = self.view.snapshot.cells[cell.get()].enter();
         let head = outgoing.attempt(1, Resort::Shed, remaining);
-        let trial = Trial { cell, fresh: false, head, begun: now, deadline: admitted.deadline };
+        let (tenant, deadline) = (&admitted.identified.tenant, admitted.deadline);
+        let trial = Trial { cell, tenant, fresh: false, head, begun: now, deadline };
         match self.send(trial, &on_cell).await {
             Ok((response, None)) => {
                 let whereabouts = candidates.whereabouts(cell);
@@ -233,7 +236,7 @@ impl Exchange<'_> {
             Ok((response, fault)) => match fault {
                 None => {
                     if response.status().is_server_error() {
-                        on_cell.cell().note_failure(Instant::now());
+                        on_cell.cell().note_failure(trial.tenant, Instant::now());
                     }
                     return Ok((response, on_cell));
                 }
@@ -249,7 +252,7 @@ impl Exchange<'_> {
         let (id, fault) = (on_cell.cell().id.as_str(), failed.fault.as_str());
         tracing::debug!(cell = id, fault, "attempt failed");
         if failed.fault.is_the_cells() {
-            on_cell.cell().note_failure(Instant::now());
+            on_cell.cell().note_failure(trial.tenant, Instant::now());
         }
         self.metrics.attempt_failed(id, fault);
         Err(failed)
@@ -261,7 +264,7 @@ impl Exchange<'_> {
         trial: Trial<'_>,
         on_cell: &OnCell,
     ) -> Result<(Response<UpstreamBody>, Option<Fault>), Fault> {
-        let Trial { cell, fresh, head, begun, deadline } = trial;
+        let Trial { cell, fresh, head, begun, deadline, .. } = trial;
         let deadline = Deadline::from(deadline);
         let upstream = &self.view.upstreams[cell.get()];
         let (sent, reused) = match self.call {
@@ -277,7 +280,8 @@ impl Exchange<'_> {
             }
             Call::Grpc { .. } => {
                 let called = timeout_at(deadline, self.call(upstream, fresh, head, on_cell));
-                Box::pin(called).await.map_err(|_| Fault::Deadline)??
+                let late = |_| if self.body.waits() { Fault::BodySlow } else { Fault::Deadline };
+                Box::pin(called).await.map_err(late)??
             }
         };
         match sent {
@@ -296,6 +300,7 @@ impl Exchange<'_> {
             Err(SendFault::Unsent) => Err(Fault::Unsent),
             Err(SendFault::RequestBody(BodyError::TooLarge(_))) => Err(Fault::BodyTooLarge),
             Err(SendFault::RequestBody(BodyError::Idle(_))) => Err(Fault::BodyIdle),
+            Err(SendFault::RequestBody(BodyError::Late)) => Err(Fault::BodySlow),
             Err(SendFault::RequestBody(_)) => Err(Fault::BodyBroken),
             Err(SendFault::Malformed(_)) => Err(Fault::Malformed),
             Err(SendFault::Lost(_)) => Err(Fault::Lost { reused }),
@@ -328,18 +333,22 @@ async fn connect(upstream: &Upstream, on_cell: &OnCell, deadline: Deadline) -> R
 }
 
 fn no_connection(fault: &ConnectFault, cell: &Cell) -> Fault {
-    if matches!(fault, ConnectFault::Full(_)) {
-        return Fault::Full;
+    let fault_of = match fault {
+        ConnectFault::Full(_) => Fault::Full,
+        ConnectFault::NotSpoken(_) | ConnectFault::Unopened(_) => Fault::NotSpoken,
+        ConnectFault::Timeout(_) | ConnectFault::Io(_) => Fault::Connect,
+    };
+    if fault_of.call_end().charge().down {
+        cell.note_fault(fault, Instant::now());
     }
-    cell.note_fault(fault, Instant::now());
-    Fault::Connect
+    fault_of
 }
 
 /// What the client is told of a fault that is not tried again.
 fn rejection(failed: &Failed) -> Rejection {
     match failed.fault {
         Fault::Refused(reason) => refusal(reason, failed.retry_after),
-        Fault::Connect | Fault::Full | Fault::Unsent => {
+        Fault::Connect | Fault::Full | Fault::NotSpoken | Fault::Unsent => {
             Rejection::new(Reason::PairDown, "the body can not be sent again")
         }
         Fault::Lost { .. } | Fault::BackendLost { .. } => Rejection::new(Reason::Lost, EXECUTED),
@@ -349,6 +358,9 @@ fn rejection(failed: &Failed) -> Rejection {
             Rejection::new(Reason::BodyTooLarge, "the body exceeds what this router takes")
         }
         Fault::BodyIdle => Rejection::new(Reason::BodyIdle, "nothing came of the body for too long"),
+        Fault::BodySlow => {
+            Rejection::new(Reason::BodyIdle, "the body was not whole when the route's time was over")
+        }
         Fault::BodyBroken => Rejection::new(Reason::BodyBroken, "the request's body ended early"),
     }
 }

@@ -9,7 +9,7 @@
 //! - What the tenant or its class caused stays where it is, and so does what has passed its deadline.
 //! - A body of which a part was let go is never sent again.
 
-use cofferdam_model::CellReason;
+use cofferdam_model::{CallEnd, CellReason};
 
 /// Why an attempt has no answer for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub(super) enum Fault {
     Connect,
     /// There was none, since this router has all that it may.
     Full,
+    /// It is not spoken to in the protocol that the request asks for.
+    NotSpoken,
     /// A connection was found closed before anything was written.
     Unsent,
     /// The connection died before an answer.
@@ -40,6 +42,8 @@ pub(super) enum Fault {
     BodyTooLarge,
     /// The client sent nothing of its body for too long.
     BodyIdle,
+    /// The client still had to send some of its body when the deadline passed.
+    BodySlow,
     /// The client's own body broke off.
     BodyBroken,
 }
@@ -76,6 +80,7 @@ impl Fault {
         match self {
             Self::Connect => "connect",
             Self::Full => "connections_full",
+            Self::NotSpoken => "not_spoken",
             Self::Unsent => "unsent",
             Self::Lost { reused: true } => "stale",
             Self::Lost { reused: false } => "lost",
@@ -88,20 +93,35 @@ impl Fault {
             Self::Deadline => "deadline",
             Self::BodyTooLarge => "body_too_large",
             Self::BodyIdle => "body_idle",
+            Self::BodySlow => "body_slow",
             Self::BodyBroken => "body_broken",
+        }
+    }
+
+    /// How the attempt ended, which says what it counts against.
+    pub(super) fn call_end(self) -> CallEnd {
+        match self {
+            Self::Connect => CallEnd::NoConnection,
+            Self::Full => CallEnd::ConnectionsFull,
+            Self::NotSpoken => CallEnd::NotSpoken,
+            Self::Unsent => CallEnd::Unread,
+            Self::Lost { .. } | Self::BackendLost { stale: false } => CallEnd::Lost,
+            Self::BackendLost { stale: true } => CallEnd::Aged,
+            Self::Malformed => CallEnd::Malformed,
+            Self::Refused(CellReason::Tenant) => CallEnd::RefusedTenant,
+            Self::Refused(CellReason::Class) => CallEnd::RefusedClass,
+            Self::Refused(CellReason::Cell) => CallEnd::RefusedCell,
+            Self::Deadline => CallEnd::RouteTimeout,
+            Self::BodyTooLarge => CallEnd::BodyTooLarge,
+            Self::BodyIdle => CallEnd::BodyIdle,
+            Self::BodySlow => CallEnd::BodySlow,
+            Self::BodyBroken => CallEnd::BodyBroken,
         }
     }
 
     /// Whether the cell failed, and not the request, its tenant or its time: then the cell is no less busy for it.
     pub(super) fn is_the_cells(self) -> bool {
-        matches!(
-            self,
-            Self::Connect
-                | Self::Lost { .. }
-                | Self::BackendLost { stale: false }
-                | Self::Malformed
-                | Self::Refused(CellReason::Cell)
-        )
+        self.call_end().charge().penalty
     }
 
     /// Whether the cell was lost with the request in flight on it, as far as that is known without another connection; `broke`
@@ -117,7 +137,7 @@ impl Fault {
 
     /// Whether a backend may have seen the request.
     pub(super) fn reached(self) -> bool {
-        !matches!(self, Self::Connect | Self::Full | Self::Unsent | Self::Refused(_))
+        !matches!(self, Self::Connect | Self::Full | Self::NotSpoken | Self::Unsent | Self::Refused(_))
     }
 
     /// Whether going on from the cell costs a retry: it may have executed the request, in this attempt or in the one before.
@@ -134,7 +154,7 @@ pub(super) fn next_step(fault: Fault, facts: Facts) -> Step {
         return Step::Answer;
     }
     match fault {
-        Fault::Connect | Fault::Full | Fault::Refused(CellReason::Cell) => Step::NextCell,
+        Fault::Connect | Fault::Full | Fault::NotSpoken | Fault::Refused(CellReason::Cell) => Step::NextCell,
         Fault::Unsent if facts.refreshed => Step::NextCell,
         Fault::Unsent => Step::SameCell,
         Fault::Lost { reused: true } if facts.idempotent && !facts.refreshed => Step::SameCell,
@@ -145,10 +165,42 @@ pub(super) fn next_step(fault: Fault, facts: Facts) -> Step {
 
 #[cfg(test)]
 mod tests {
+    use cofferdam_model::Again;
+
     use super::*;
 
     const GET: Facts = Facts { idempotent: true, replayable: true, retried: false, refreshed: false };
     const POST: Facts = Facts { idempotent: false, ..GET };
+
+    #[test]
+    fn the_rule_is_what_the_table_of_ends_says() {
+        let refusals = [CellReason::Tenant, CellReason::Class, CellReason::Cell].map(Fault::Refused);
+        let others = [
+            Fault::Connect,
+            Fault::Full,
+            Fault::NotSpoken,
+            Fault::Unsent,
+            Fault::Lost { reused: false },
+            Fault::BackendLost { stale: false },
+            Fault::BackendLost { stale: true },
+            Fault::Malformed,
+            Fault::Deadline,
+            Fault::BodyTooLarge,
+            Fault::BodyIdle,
+            Fault::BodySlow,
+            Fault::BodyBroken,
+        ];
+        for fault in refusals.into_iter().chain(others) {
+            let charge = fault.call_end().charge();
+            let again = match next_step(fault, Facts { refreshed: true, ..GET }) {
+                Step::Answer => Again::No,
+                Step::SameCell | Step::NextCell => Again::Free,
+                Step::Retry => Again::Paid,
+            };
+            assert_eq!((charge.again, charge.loss), (again, fault.is_a_loss(false)), "{fault:?}");
+            assert_eq!(fault.costs(false) && again != Again::No, again == Again::Paid, "{fault:?}");
+        }
+    }
 
     #[test]
     fn what_was_not_sent_goes_on_whatever_the_method() {

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::breaker::Caller;
+
 /// A probe lasts for no more than so many steps.
 const PROBE_STEPS: u32 = 20;
 /// Or than so many times the latency under load: those who came before it have left by then, and others have come and left.
@@ -80,8 +82,8 @@ struct Probe {
 #[derive(Debug, Default)]
 struct Step {
     began: Option<Instant>,
-    /// In seconds.
-    latencies: Vec<f64>,
+    /// In seconds, each with its caller.
+    latencies: Vec<(Option<Caller>, f64)>,
     most_in_flight: u32,
 }
 
@@ -156,6 +158,15 @@ impl AdaptiveLimit {
     /// is a sample: neither refusals nor what was taken back, nor quick errors, nor streams, whose length is their own affair.
     /// While the latency without load is measured, who came before that or among too many says nothing of it.
     pub fn sample(&mut self, latency: Duration, in_flight: u32, now: Instant) {
+        self.take_sample(None, latency, in_flight, now);
+    }
+
+    /// The same of one of many callers. Of a step's latencies each caller has one voice, whatever its number of samples: its median.
+    pub fn sample_of(&mut self, caller: Caller, latency: Duration, in_flight: u32, now: Instant) {
+        self.take_sample(Some(caller), latency, in_flight, now);
+    }
+
+    fn take_sample(&mut self, caller: Option<Caller>, latency: Duration, in_flight: u32, now: Instant) {
         if let Some(probe) = &mut self.probe {
             let since = *probe.since.get_or_insert(now.checked_sub(latency).unwrap_or(now));
             let came_before = now.saturating_duration_since(since) < latency;
@@ -164,7 +175,7 @@ impl AdaptiveLimit {
             }
         }
         let began = *self.step.began.get_or_insert(now);
-        self.step.latencies.push(latency.as_secs_f64());
+        self.step.latencies.push((caller, latency.as_secs_f64()));
         self.step.most_in_flight = self.step.most_in_flight.max(in_flight);
         let is_whole = self.step.latencies.len() >= self.policy.samples.max(1) as usize;
         if is_whole && now.saturating_duration_since(began) >= self.policy.step {
@@ -233,10 +244,13 @@ impl AdaptiveLimit {
 }
 
 impl Step {
+    /// The median of the callers' medians. Of two callers it is the faster one's: the slow one alone may be what is slow.
     fn median(&mut self) -> Option<f64> {
-        let middle = self.latencies.len() / 2;
-        let median = |latencies: &mut Vec<f64>| *latencies.select_nth_unstable_by(middle, f64::total_cmp).1;
-        (!self.latencies.is_empty()).then(|| median(&mut self.latencies))
+        self.latencies.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let callers = self.latencies.chunk_by(|a, b| a.0 == b.0);
+        let mut medians: Vec<f64> = callers.map(|of_one| of_one[of_one.len() / 2].1).collect();
+        let middle = medians.len().checked_sub(1)? / 2;
+        Some(*medians.select_nth_unstable_by(middle, f64::total_cmp).1)
     }
 }
 

@@ -3,6 +3,12 @@
 //!
 //! A failure is what the dependency did: its errors, and answers that never came. What we refused ourselves, what the caller
 //! took back or got wrong, and what waited too long for a place says nothing of it, and is no failure.
+//!
+//! A breaker that many callers share ([`Breaker::pass_for`]) is never opened for all of them by one alone. What the caller with
+//! the most failures did is left out, and the others' outcomes within the window have to be bad as well: at least one failure,
+//! and the policy's share of theirs. If no other caller had an outcome within the window, nobody else asks. The breaker then opens
+//! for that caller alone, and lets the others pass. A trial that fails keeps the breaker open only for its own caller, until a
+//! second caller's trial fails as well.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,23 +19,14 @@ use tokio::time::Instant;
 
 use crate::lifetime::LIFETIME;
 
-/// Parts of a window that are forgotten one after the other.
-const PARTS: u32 = 10;
+mod policy;
+mod trials;
+mod window;
 
-/// When a breaker opens and how it closes again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BreakerPolicy {
-    /// Failures within the window that open it, at least one.
-    pub failures: u32,
-    /// The share of all that ended within the window that must have failed as well, in thousandths.
-    pub share_thousandths: u32,
-    /// How long an outcome counts.
-    pub window: Duration,
-    /// How long it stays open.
-    pub open_for: Duration,
-    /// How many may try at once then, and how many of them have to succeed; at least one.
-    pub probes: u32,
-}
+use self::policy::Ended;
+pub use self::policy::{BreakerPolicy, Caller};
+use self::trials::{Apart, Trials};
+use self::window::{BadFor, Window};
 
 /// A breaker. Clones are the same one.
 ///
@@ -59,6 +56,7 @@ pub struct Pass {
     shared: Option<Arc<Shared>>,
     /// The state it was given in: what comes back later than that state counts for nothing.
     generation: u64,
+    caller: Option<Caller>,
     is_trial: bool,
 }
 
@@ -84,8 +82,10 @@ pub enum BreakerState {
 /// What a breaker has counted since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerCounts {
-    /// What it does now.
+    /// What it does now, for whoever it is open.
     pub state: BreakerState,
+    /// Whether it is open for one caller alone: no other asked, and all others pass.
+    pub for_one: bool,
     /// How often it opened.
     pub opened: u64,
     /// Who was not let pass.
@@ -105,79 +105,57 @@ struct State {
 }
 
 enum Now {
-    Closed(Window),
-    Open { until: Instant },
-    HalfOpen { on_their_way: u32, succeeded: u32 },
-}
-
-/// Outcomes of the last while, in parts.
-struct Window {
-    parts: [Part; PARTS as usize],
-    /// The part that runs, and when it began.
-    at: usize,
-    began: Instant,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Part {
-    ended: u32,
-    failed: u32,
-}
-
-/// How a call of the dependency ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
-    Well,
-    Badly,
-    Unknown,
-}
-
-impl Default for BreakerPolicy {
-    /// Five failures of at least half of the calls within ten seconds open it for thirty; then one tries.
-    fn default() -> Self {
-        Self {
-            failures: 5,
-            share_thousandths: 500,
-            window: Duration::from_secs(10),
-            open_for: Duration::from_secs(30),
-            probes: 1,
-        }
-    }
+    /// Open for one caller at most.
+    Closed {
+        window: Window,
+        apart: Option<Apart>,
+    },
+    Open {
+        until: Instant,
+    },
+    HalfOpen(Trials),
 }
 
 impl Breaker {
     /// A breaker that is closed.
     pub fn new(policy: BreakerPolicy) -> Self {
-        let now = Now::Closed(Window::begin(Instant::now()));
+        let now = Now::closed(Instant::now());
         let state = Mutex::new(State { generation: 0, now, opened: 0, refused: 0 });
         Self(Arc::new(Shared { policy, state }))
     }
 
     /// Leave to call the dependency, or how long it is left alone. It never waits.
     pub fn pass(&self) -> Result<Pass, Open> {
+        self.enter(None)
+    }
+
+    /// The same for one of many callers. None of them opens the breaker for the others by itself.
+    pub fn pass_for(&self, caller: Caller) -> Result<Pass, Open> {
+        self.enter(Some(caller))
+    }
+
+    fn enter(&self, caller: Option<Caller>) -> Result<Pass, Open> {
         let now = Instant::now();
         let mut state = self.0.state.lock();
         if let Now::Open { until } = state.now
             && now >= until
         {
-            state.turn(Now::HalfOpen { on_their_way: 0, succeeded: 0 });
+            state.turn(Now::HalfOpen(Trials::default()));
         }
-        let left = match &mut state.now {
-            Now::Closed(_) => None,
-            Now::Open { until } => Some(*until - now),
-            Now::HalfOpen { on_their_way, succeeded } => {
-                // No more than have to succeed: the first failure would have spared the others.
-                let is_enough = *on_their_way + *succeeded >= self.0.policy.probes.max(1);
-                *on_their_way += u32::from(!is_enough);
-                is_enough.then_some(Duration::ZERO)
-            }
+        let admitted = match &mut state.now {
+            Now::Closed { apart, .. } => match apart {
+                Some(apart) if Some(apart.caller) == caller => apart.enter(now).map(|()| true),
+                _ => Ok(false),
+            },
+            Now::Open { until } => Err(*until - now),
+            Now::HalfOpen(trials) => trials.enter(caller, self.0.policy.probes, now).map(|()| true),
         };
-        match left {
-            None => {
-                let is_trial = matches!(state.now, Now::HalfOpen { .. });
-                Ok(Pass { shared: Some(Arc::clone(&self.0)), generation: state.generation, is_trial })
+        match admitted {
+            Ok(is_trial) => {
+                let (shared, generation) = (Some(Arc::clone(&self.0)), state.generation);
+                Ok(Pass { shared, generation, caller, is_trial })
             }
-            Some(left) => {
+            Err(left) => {
                 state.refused += 1;
                 Err(Open(left))
             }
@@ -186,13 +164,15 @@ impl Breaker {
 
     /// What it does now, and what it has counted.
     pub fn counts(&self) -> BreakerCounts {
-        let state = self.0.state.lock();
-        let now = match state.now {
-            Now::Closed(_) => BreakerState::Closed,
-            Now::Open { until } if Instant::now() < until => BreakerState::Open,
-            Now::Open { .. } | Now::HalfOpen { .. } => BreakerState::HalfOpen,
+        let (state, at) = (self.0.state.lock(), Instant::now());
+        let of = |until: Instant| if at < until { BreakerState::Open } else { BreakerState::HalfOpen };
+        let (now, for_one) = match &state.now {
+            Now::Closed { apart: None, .. } => (BreakerState::Closed, false),
+            Now::Closed { apart: Some(apart), .. } => (of(apart.until), true),
+            Now::Open { until } => (of(*until), false),
+            Now::HalfOpen(_) => (BreakerState::HalfOpen, false),
         };
-        BreakerCounts { state: now, opened: state.opened, refused: state.refused }
+        BreakerCounts { state: now, for_one, opened: state.opened, refused: state.refused }
     }
 }
 
@@ -213,7 +193,7 @@ impl Pass {
     }
 
     fn end(&mut self, how: Ended) -> bool {
-        self.shared.take().is_some_and(|shared| shared.ended(self.generation, how))
+        self.shared.take().is_some_and(|shared| shared.ended(self, how))
     }
 }
 
@@ -225,36 +205,53 @@ impl Drop for Pass {
 
 impl Shared {
     /// The result is whether the breaker opened or closed by it.
-    fn ended(&self, generation: u64, how: Ended) -> bool {
+    fn ended(&self, pass: &Pass, how: Ended) -> bool {
         let now = Instant::now();
         let mut state = self.state.lock();
-        if state.generation != generation {
+        if state.generation != pass.generation {
             return false;
         }
-        let policy = &self.policy;
-        match &mut state.now {
-            Now::Closed(window) => {
-                if how != Ended::Unknown {
-                    window.count(how == Ended::Badly, now, policy.window);
+        let (policy, until) = (&self.policy, now + self.policy.open_for.min(LIFETIME));
+        let opens = match &mut state.now {
+            Now::Closed { window, apart } => {
+                if let Some(tries) = apart.take_if(|apart| pass.is_trial && pass.caller == Some(apart.caller))
+                {
+                    *apart = tries.ended(how, until);
+                    return apart.is_none();
                 }
-                if how == Ended::Badly && window.is_too_bad(policy) {
-                    state.open(now + policy.open_for.min(LIFETIME));
+                match (window.ended(pass.caller, how, now, policy), &apart) {
+                    (BadFor::Nobody, _) => false,
+                    // What the caller had under way fails as well.
+                    (BadFor::One(caller), Some(one)) if one.caller == caller => false,
+                    (BadFor::One(caller), None) => {
+                        *apart = Some(Apart::new(caller, until));
+                        state.opened += 1;
+                        return true;
+                    }
+                    // By now there are two.
+                    (BadFor::One(_), Some(_)) | (BadFor::All, _) => true,
                 }
             }
-            Now::HalfOpen { on_their_way, succeeded } => match how {
-                Ended::Unknown => *on_their_way -= 1,
-                Ended::Badly => state.open(now + policy.open_for.min(LIFETIME)),
-                Ended::Well => {
-                    (*on_their_way, *succeeded) = (*on_their_way - 1, *succeeded + 1);
-                    if *succeeded >= policy.probes.max(1) {
-                        state.turn(Now::Closed(Window::begin(now)));
-                    }
+            Now::HalfOpen(trials) => {
+                let opens = trials.ended(pass.caller, how, until);
+                if trials.have_succeeded(policy.probes) {
+                    state.turn(Now::closed(now));
                 }
-            },
+                opens
+            }
             // A pass of the state before is of another generation.
-            Now::Open { .. } => {}
+            Now::Open { .. } => false,
+        };
+        if opens {
+            state.open(until);
         }
-        state.generation != generation
+        state.generation != pass.generation
+    }
+}
+
+impl Now {
+    fn closed(now: Instant) -> Self {
+        Self::Closed { window: Window::begin(now), apart: None }
     }
 }
 
@@ -267,42 +264,6 @@ impl State {
     fn turn(&mut self, now: Now) {
         self.generation += 1;
         self.now = now;
-    }
-}
-
-impl Window {
-    fn begin(now: Instant) -> Self {
-        Self { parts: [Part::default(); PARTS as usize], at: 0, began: now }
-    }
-
-    fn count(&mut self, has_failed: bool, now: Instant, window: Duration) {
-        self.go_on(now, window / PARTS);
-        let part = &mut self.parts[self.at];
-        part.ended = part.ended.saturating_add(1);
-        part.failed = part.failed.saturating_add(u32::from(has_failed));
-    }
-
-    /// Forgets the parts that are over.
-    fn go_on(&mut self, now: Instant, part: Duration) {
-        let part = part.max(Duration::from_millis(1));
-        let over = now.saturating_duration_since(self.began).as_millis() / part.as_millis();
-        if over >= u128::from(PARTS) {
-            *self = Self::begin(now);
-            return;
-        }
-        // Fewer than there are parts.
-        for _ in 0..over {
-            self.at = (self.at + 1) % self.parts.len();
-            self.parts[self.at] = Part::default();
-            self.began += part;
-        }
-    }
-
-    fn is_too_bad(&self, policy: &BreakerPolicy) -> bool {
-        let sum = |count: fn(&Part) -> u32| self.parts.iter().map(|part| u64::from(count(part))).sum::<u64>();
-        let (ended, failed) = (sum(|part| part.ended), sum(|part| part.failed));
-        failed >= u64::from(policy.failures.max(1))
-            && failed * 1000 >= ended * u64::from(policy.share_thousandths)
     }
 }
 

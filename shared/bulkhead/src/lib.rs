@@ -80,7 +80,7 @@ mod waiting;
 
 pub use adaptive::{AdaptiveLimit, AdaptivePolicy, AdaptiveState};
 pub use advice::{Advice, CellUse, ClassAdvice, ClassUse, Warning, advise};
-pub use breaker::{Breaker, BreakerCounts, BreakerPolicy, BreakerState, Open, Pass};
+pub use breaker::{Breaker, BreakerCounts, BreakerPolicy, BreakerState, Caller, Open, Pass};
 pub use bulkhead::{Bulkhead, BulkheadPlace, BulkheadSnapshot};
 pub use bulkheads::{Bulkheads, NameTaken};
 pub use caps::{CapKind, CapLayout, CapName, CapsOf};

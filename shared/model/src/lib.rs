@@ -2,6 +2,7 @@
 //!
 //! No I/O, no runtime, no clock: every type here can be built and compared in a unit test.
 
+mod call_end;
 mod cell;
 mod cell_state;
 mod class;
@@ -15,6 +16,7 @@ mod tenant;
 mod version;
 mod weight;
 
+pub use call_end::{Again, CallEnd, Charge, Guard};
 pub use cell::{CellId, CellIndex, NameError, Shard, ZoneId};
 pub use cell_state::{CellState, CellStateError};
 pub use class::{ClassName, DependencyName, PlanName};

@@ -13,7 +13,7 @@ use http::{HeaderMap, Version};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 use crate::trailers::Withheld;
 
@@ -35,6 +35,9 @@ pub enum BodyError {
     /// The client sent nothing for too long.
     #[error("request body was idle for {0:?}")]
     Idle(Duration),
+    /// The answer's deadline passed while the client still had to send some of it.
+    #[error("request body was not whole by the deadline")]
+    Late,
     /// The client's connection failed.
     #[error("request body could not be read")]
     Read(#[source] BoxError),
@@ -85,6 +88,10 @@ struct Source<B> {
     /// Without a word of the body's own that it has ended, it was broken off.
     says_its_end: bool,
     ended: bool,
+    /// Whether the last look found that the client has to send more first.
+    waits: bool,
+    /// When the last of what had to be waited for came.
+    came: Option<Instant>,
     /// The number of the attempt that may read: the latest.
     turn: u32,
 }
@@ -131,6 +138,8 @@ impl<B: Body> ReplayBody<B> {
             // a whole one.
             says_its_end: version == Version::HTTP_2,
             ended: false,
+            waits: false,
+            came: None,
             turn: 0,
         };
         Self { shared: Some(Arc::new(Mutex::new(source))) }
@@ -158,6 +167,16 @@ impl<B: Body> ReplayBody<B> {
             source.patient = true;
             source.timer = None;
         }
+    }
+
+    /// Whether the client has to send more before the request can go on.
+    pub fn waits(&self) -> bool {
+        self.shared.as_ref().is_some_and(|source| source.lock().waits)
+    }
+
+    /// When the last part came that the client was waited for, if it was: what went before is the client's own time.
+    pub fn came(&self) -> Option<Instant> {
+        self.shared.as_ref().and_then(|source| source.lock().came)
     }
 
     /// The length that the client declared, if it did.
@@ -218,9 +237,13 @@ where
                 return Poll::Ready(None);
             }
             let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
+                self.waits = true;
                 return self.poll_idle(cx);
             };
             self.timer = None;
+            if std::mem::take(&mut self.waits) {
+                self.came = Some(Instant::now());
+            }
             match frame {
                 None if self.says_its_end && !self.body.is_end_stream() => {
                     return Poll::Ready(Some(Err(BodyError::Cancelled)));
@@ -321,79 +344,4 @@ where
 }
 
 #[cfg(test)]
-mod tests {
-    use http_body_util::{BodyExt, StreamBody};
-
-    use super::*;
-
-    type Chunks = StreamBody<TestStream>;
-
-    /// A stream of data frames of the given sizes, without a declared length.
-    struct TestStream(std::vec::IntoIter<usize>);
-
-    impl futures_util::Stream for TestStream {
-        type Item = Result<Frame<Bytes>, BoxError>;
-
-        fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-            Poll::Ready(self.0.next().map(|n| Ok(Frame::data(Bytes::from(vec![b'x'; n])))))
-        }
-    }
-
-    fn body(sizes: Vec<usize>, max_bytes: u64) -> ReplayBody<Chunks> {
-        let stream = StreamBody::new(TestStream(sizes.into_iter()));
-        ReplayBody::new(stream, BodyLimits { max_bytes, idle: Duration::from_secs(1) })
-    }
-
-    async fn read(attempt: Attempt<Chunks>) -> Result<usize, BodyError> {
-        attempt.collect().await.map(|whole| whole.to_bytes().len())
-    }
-
-    #[tokio::test]
-    async fn a_small_body_is_replayed_byte_for_byte_even_after_half_an_attempt() {
-        let body = body(vec![10, 20, 30], 1000);
-        let mut half = body.attempt();
-        half.frame().await.unwrap().unwrap();
-        drop(half);
-        assert!(body.replayable());
-        assert_eq!(read(body.attempt()).await.unwrap(), 60);
-        assert_eq!(read(body.attempt()).await.unwrap(), 60);
-    }
-
-    #[tokio::test]
-    async fn an_earlier_attempt_takes_nothing_away_from_a_later_one() {
-        let body = body(vec![10, 20, 30], 1000);
-        let mut earlier = body.attempt();
-        earlier.frame().await.unwrap().unwrap();
-        let mut later = body.attempt();
-        later.frame().await.unwrap().unwrap();
-        assert!(matches!(earlier.frame().await, Some(Err(BodyError::Spent))));
-        assert_eq!(read(later).await.unwrap(), 50);
-    }
-
-    #[tokio::test]
-    async fn a_body_over_the_bound_streams_once_and_is_never_replayed_short() {
-        let body = body(vec![REPLAY_BYTES, 1, 1], 1 << 20);
-        assert_eq!(read(body.attempt()).await.unwrap(), REPLAY_BYTES + 2);
-        assert!(!body.replayable());
-        assert!(matches!(read(body.attempt()).await, Err(BodyError::Spent)));
-    }
-
-    #[tokio::test]
-    async fn a_body_over_its_limit_is_an_error() {
-        let body = body(vec![600, 600], 1000);
-        assert!(matches!(read(body.attempt()).await, Err(BodyError::TooLarge(1000))));
-    }
-
-    #[tokio::test]
-    async fn a_body_of_many_small_pieces_is_kept_in_few() {
-        let body = body(vec![1; 1000], 1 << 20);
-        let mut first = body.attempt();
-        for _ in 0..500 {
-            first.frame().await.unwrap().unwrap();
-        }
-        assert_eq!(read(body.attempt()).await.unwrap(), 1000);
-        let kept = body.shared.as_ref().unwrap().lock().kept.len();
-        assert!(kept <= KEPT_PIECES, "{kept}");
-        assert_eq!(read(body.attempt()).await.unwrap(), 1000);
-    }
-}
+mod tests;

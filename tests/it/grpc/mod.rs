@@ -2,7 +2,7 @@
 
 mod backend;
 mod ends;
-mod fleet;
+pub(crate) mod fleet;
 mod refusals;
 mod settled;
 

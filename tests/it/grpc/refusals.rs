@@ -138,11 +138,11 @@ async fn a_backend_that_speaks_no_http2_gets_a_status_and_no_hang() {
     let mut client = Client::connect(router.data).await;
     refused(&unary(&mut client, call("/Unary", "acme"), "a").await, "12");
     assert_eq!(client.ask(crate::http2::client::get("/", "acme")).await.unwrap().text(), "a");
-    // Else it finds out: nothing was executed, and no cell can do it.
+    // Else it finds out, and says the same: nothing was executed, and it is of no use to try again.
     let (router, _agents) = before(&addresses, "", |_| {});
     let answer = unary(&mut Client::connect(router.data).await, call("/Unary", "acme"), "a").await;
-    refused(&answer, "14");
-    assert!(answer.field("grpc-retry-pushback-ms").is_some());
+    refused(&answer, "12");
+    assert!(answer.field("grpc-retry-pushback-ms").is_none());
     router.idle().await;
 }
 

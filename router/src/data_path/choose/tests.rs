@@ -28,13 +28,18 @@ fn said(cell: &Cell, whole: f64, class: f64, now: Instant) {
     cell.note_report(HeaderValue::from_str(&text).unwrap(), now);
 }
 
+fn tenant() -> TenantId {
+    TenantId::parse(b"bad", &cofferdam_model::Alphabet::default()).unwrap()
+}
+
 fn candidates<'v>(
     shard: &'v [CellIndex],
     cells: &'v [Arc<Cell>],
     class: &'v str,
     choose: Choose,
 ) -> Candidates<'v> {
-    Candidates { shard: Shard::new(shard), cells, class, choose, kept_by: None, guard: None, tried: 0 }
+    let (shard, tenant) = (Shard::new(shard), tenant());
+    Candidates { shard, cells, class, choose, tenant, kept_by: None, guard: None, tried: 0 }
 }
 
 /// The order in which a request of class `search` tries the cells.
@@ -90,9 +95,9 @@ fn a_full_home_is_left_for_the_second_cell_until_its_report_is_old() {
 #[test]
 fn a_tenant_that_was_at_two_losses_has_its_home_cell_alone() {
     let (cells, losses, now) = (cells(2), Losses::default(), Instant::now());
-    let tenant = TenantId::parse(b"bad", &cofferdam_model::Alphabet::default()).unwrap();
+    let tenant = tenant();
     let order = |ms| {
-        let guard = Some((&losses, tenant));
+        let guard = Some(&losses);
         let mut candidates = Candidates { guard, ..candidates(&PAIR, &cells, "search", Choose::Balance) };
         std::iter::from_fn(|| candidates.next(now + Duration::from_millis(ms))).collect::<Vec<_>>()
     };
@@ -116,9 +121,9 @@ fn home_is_where_the_requests_own_shard_begins() {
 #[test]
 fn there_is_another_as_long_as_one_that_is_up_was_not_tried_and_the_tenant_may_have_it() {
     let (cells, losses, now) = (cells(2), Losses::default(), Instant::now());
-    let tenant = TenantId::parse(b"bad", &cofferdam_model::Alphabet::default()).unwrap();
+    let tenant = tenant();
     let has_another = |n_tried| {
-        let guard = Some((&losses, tenant));
+        let guard = Some(&losses);
         let mut candidates = Candidates { guard, ..candidates(&PAIR, &cells, "search", Choose::Primary) };
         for _ in 0..n_tried {
             candidates.next(now).unwrap();
@@ -166,7 +171,7 @@ fn a_cell_that_fails_fast_is_not_attractive() {
     assert_eq!(order(Choose::Balance, &PAIR, &cells, now), [0, 1]);
     // Nothing is in flight on it, and it says that it is idle.
     for _ in 0..10 {
-        cells[0].note_failure(now);
+        cells[0].note_failure(&tenant(), now);
     }
     said(&cells[0], 0.0, 0.0, now);
     said(&cells[1], 0.02, 0.02, now);

@@ -158,3 +158,23 @@ fn it_stays_within_its_bounds_and_holds_bounded_samples() {
     }
     assert!(limit.step.latencies.len() <= 320);
 }
+
+#[test]
+fn one_slow_caller_among_others_lowers_no_limit_however_many_its_samples() {
+    let policy = AdaptivePolicy { ceiling: 200, ..AdaptivePolicy::default() };
+    for others in [1, 5] {
+        let mut limit = AdaptiveLimit::new(policy, 100);
+        let mut now = Instant::now();
+        for _ in 0..400 {
+            now += Duration::from_millis(10);
+            let in_flight = limit.limit();
+            for other in 0..others {
+                limit.sample_of(10 + other, Duration::from_millis(10), in_flight, now);
+            }
+            for _ in 0..10 {
+                limit.sample_of(1, Duration::from_secs(1), in_flight, now);
+            }
+        }
+        assert!(limit.steady() >= 100, "{others} others: {}", limit.steady());
+    }
+}

@@ -42,9 +42,18 @@ impl Exchange {
                 return answered;
             }
             ready!(self.connection().clock.poll(deadline, cx));
-            Poll::Ready(Err(SendFault::Late))
+            Poll::Ready(Err(self.late()))
         };
         poll_fn(answered).await
+    }
+
+    /// Nothing waits to be written, and the request is not whole: then its client is what the answer waited for.
+    fn late(&self) -> SendFault {
+        let Pooled { connection, serving, .. } = &*self.pooled;
+        match serving.way_out {
+            WayOut::Open if connection.out.is_empty() => SendFault::RequestBody(BodyError::Late),
+            _ => SendFault::Late,
+        }
     }
 
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Parts, BodyKind), SendFault>> {

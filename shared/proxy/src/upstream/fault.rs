@@ -17,6 +17,13 @@ pub enum ConnectFault {
     /// Refused, unreachable, or a name that does not resolve.
     #[error("could not connect")]
     Io(#[source] io::Error),
+    /// What came in answer to HTTP/2 was something else.
+    #[error("HTTP/2 is not spoken there")]
+    NotSpoken(#[source] io::Error),
+    /// A connection was accepted, and ended or fell silent before anything of HTTP/2 came. It was never spoken there before, so
+    /// that this may mean the same.
+    #[error("HTTP/2 was not opened")]
+    Unopened(#[source] io::Error),
 }
 
 /// Why there is no answer on a connection that stood.

@@ -134,10 +134,10 @@ async fn a_peer_that_does_not_speak_http2_is_no_connection() {
         socket
     };
     let (lease, _socket) = tokio::join!(upstream.stream(false), refuse);
-    assert!(matches!(lease, Err(ConnectFault::Io(_))), "{lease:?}");
+    assert!(matches!(lease, Err(ConnectFault::NotSpoken(_))), "{lease:?}");
     let hang_up = async { drop(script.socket().await) };
     let (lease, ()) = tokio::join!(upstream.stream(false), hang_up);
-    assert!(matches!(lease, Err(ConnectFault::Io(_))), "{lease:?}");
+    assert!(matches!(lease, Err(ConnectFault::Unopened(_))), "{lease:?}");
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn a_peer_that_says_nothing_costs_the_time_to_connect_for_all_who_ask() {
     let (script, upstream) = Script::with(limits, Http2Limits::default()).await;
     let (leases, _silent) = tokio::join!(join_all((0..10).map(|_| upstream.stream(false))), script.socket());
     for lease in leases {
-        assert!(matches!(lease, Err(ConnectFault::Timeout(_))), "{lease:?}");
+        assert!(matches!(lease, Err(ConnectFault::Unopened(_))), "{lease:?}");
     }
     assert!(!script.has_another().await);
 }

@@ -1,6 +1,7 @@
 //! One connection: how it is opened, who has a place on it, and the driver that reads and writes it. It knows no pool.
 
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,11 +12,11 @@ use bytes::Bytes;
 use h2::client::{self, SendRequest};
 use h2::{Ping, PingPong};
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::limits::Http2Limits;
 use super::wire::{Tally, Wire};
-use crate::upstream::address::Address;
+use crate::upstream::address::{Address, Stream};
 use crate::upstream::fault::{ConnectFault, closed};
 use crate::upstream::limits::UpstreamLimits;
 
@@ -82,16 +83,17 @@ pub(super) async fn open(
     limits: UpstreamLimits,
     http2: Http2Limits,
 ) -> Result<(Connection, Driver), ConnectFault> {
-    let opened = timeout(limits.connect, shake_hands(address, limits, http2)).await;
-    opened.unwrap_or(Err(ConnectFault::Timeout(limits.connect)))
+    let deadline = Instant::now() + limits.connect;
+    let stream = address.connect(limits.connect).await?;
+    let opened = timeout_at(deadline, shake_hands(stream, limits, http2)).await;
+    opened.unwrap_or_else(|_| Err(ConnectFault::Unopened(io::ErrorKind::TimedOut.into())))
 }
 
 async fn shake_hands(
-    address: &Address,
+    stream: Stream,
     limits: UpstreamLimits,
     http2: Http2Limits,
 ) -> Result<(Connection, Driver), ConnectFault> {
-    let stream = address.connect(limits.connect).await?;
     let tally = Arc::<Tally>::default();
     let wire = Wire::new(stream, Arc::clone(&tally));
     let mut builder = client::Builder::new();
@@ -101,11 +103,10 @@ async fn shake_hands(
         .initial_connection_window_size(http2.connection_window())
         .max_header_list_size(MAX_HEADER_LIST)
         .max_send_buffer_size(MAX_SEND_BUFFER);
-    let not_http2 = |error: h2::Error| ConnectFault::Io(std::io::Error::other(error));
-    let (requests, mut connection) = builder.handshake(wire).await.map_err(not_http2)?;
+    let handshake = builder.handshake(wire).await;
+    let (requests, mut connection) = handshake.map_err(|error| not_opened(Some(error), &tally))?;
     poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
-        Poll::Ready(Ok(())) => Poll::Ready(Err(ConnectFault::Io(closed()))),
-        Poll::Ready(Err(error)) => Poll::Ready(Err(not_http2(error))),
+        Poll::Ready(ended) => Poll::Ready(Err(not_opened(ended.err(), &tally))),
         Poll::Pending if tally.read() < FRAME_HEAD => Poll::Pending,
         Poll::Pending => Poll::Ready(Ok(())),
     })
@@ -120,6 +121,17 @@ async fn shake_hands(
     let driver =
         Driver { connection, pings, shared: Arc::clone(&shared), idle: limits.idle, ping: http2.ping };
     Ok((Connection { requests, shared, max_streams: http2.max_streams }, driver))
+}
+
+/// Why a connection that stood was not opened. What came and broke HTTP/2's rules was something else; without a byte, nobody knows.
+fn not_opened(error: Option<h2::Error>, tally: &Tally) -> ConnectFault {
+    let is_foreign = error.as_ref().is_some_and(|error| error.is_go_away() && error.is_library());
+    let error = error.map_or_else(closed, io::Error::other);
+    match tally.read() {
+        0 => ConnectFault::Unopened(error),
+        _ if is_foreign => ConnectFault::NotSpoken(error),
+        _ => ConnectFault::Io(error),
+    }
 }
 
 impl Connection {

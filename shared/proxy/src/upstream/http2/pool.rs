@@ -2,6 +2,7 @@
 //! however many ask meanwhile; it is opened in a task of its own, so that one who gives up fails nobody else.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
@@ -21,6 +22,8 @@ pub(super) struct Pool {
     address: Address,
     limits: UpstreamLimits,
     http2: Http2Limits,
+    /// Whether HTTP/2 was spoken at the last connection that told.
+    spoken: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -40,7 +43,9 @@ type Opened = Option<Result<Arc<Shared>, Failure>>;
 #[derive(Debug, Clone)]
 enum Failure {
     Timeout,
-    Io(io::ErrorKind, Option<i32>, String),
+    Io(Arc<io::Error>),
+    NotSpoken(Arc<io::Error>),
+    Unopened(Arc<io::Error>),
 }
 
 /// A place on a connection, and how to use it.
@@ -48,7 +53,7 @@ pub(super) type Placed = (SendRequest<Bytes>, Place, bool);
 
 impl Pool {
     pub(super) fn new(address: Address, limits: UpstreamLimits, http2: Http2Limits) -> Self {
-        Self { address, limits, http2, state: Mutex::default() }
+        Self { address, limits, http2, spoken: AtomicBool::new(false), state: Mutex::default() }
     }
 
     /// A place on a connection: the oldest that has room, or else a new one. `fresh` asks for a new one first.
@@ -87,7 +92,7 @@ impl Pool {
         let outcome = opening.wait_for(Option::is_some).await.map(|outcome| outcome.clone());
         match outcome {
             Ok(Some(Ok(connection))) => Ok(connection),
-            Ok(Some(Err(failure))) => Err(failure.fault(self.limits)),
+            Ok(Some(Err(failure))) => Err(failure.fault(self.limits, self.spoken.load(Ordering::Relaxed))),
             // The opener is gone without a word.
             Ok(None) | Err(_) => Err(ConnectFault::Io(closed())),
         }
@@ -139,9 +144,18 @@ struct Opener {
 
 impl Opener {
     fn end(mut self, opened: Result<(Connection, Driver), ConnectFault>) -> Result<Arc<Shared>, Failure> {
-        let (connection, driver) = opened.map_err(|fault| Failure::of(&fault))?;
+        let pool = self.pool.upgrade();
+        let spoken = match &opened {
+            Ok(_) => Some(true),
+            Err(ConnectFault::NotSpoken(_)) => Some(false),
+            Err(_) => None,
+        };
+        if let (Some(pool), Some(spoken)) = (&pool, spoken) {
+            pool.spoken.store(spoken, Ordering::Relaxed);
+        }
+        let (connection, driver) = opened.map_err(Failure::of)?;
         let shared = Arc::clone(driver.shared());
-        let Some(pool) = self.pool.upgrade() else { return Ok(shared) };
+        let Some(pool) = pool else { return Ok(shared) };
         let mut state = pool.state.lock();
         state.connections.push(connection);
         state.opening = None;
@@ -184,18 +198,34 @@ async fn drive(mut driver: Driver, pool: Weak<Pool>) {
 }
 
 impl Failure {
-    fn of(fault: &ConnectFault) -> Self {
+    fn of(fault: ConnectFault) -> Self {
         match fault {
-            ConnectFault::Io(error) => Self::Io(error.kind(), error.raw_os_error(), error.to_string()),
+            ConnectFault::Io(error) => Self::Io(Arc::new(error)),
+            ConnectFault::NotSpoken(error) => Self::NotSpoken(Arc::new(error)),
+            ConnectFault::Unopened(error) => Self::Unopened(Arc::new(error)),
             ConnectFault::Timeout(_) | ConnectFault::Full(_) => Self::Timeout,
         }
     }
 
-    fn fault(self, limits: UpstreamLimits) -> ConnectFault {
+    /// What is told of it. Where HTTP/2 `was_spoken` before, a connection on which it was not opened is a failure like another.
+    fn fault(self, limits: UpstreamLimits, was_spoken: bool) -> ConnectFault {
         match self {
             Self::Timeout => ConnectFault::Timeout(limits.connect),
-            Self::Io(_, Some(code), _) => ConnectFault::Io(io::Error::from_raw_os_error(code)),
-            Self::Io(kind, None, text) => ConnectFault::Io(io::Error::new(kind, text)),
+            Self::Unopened(error) if was_spoken && error.kind() == io::ErrorKind::TimedOut => {
+                ConnectFault::Timeout(limits.connect)
+            }
+            Self::Unopened(error) if was_spoken => ConnectFault::Io(again(&error)),
+            Self::Io(error) => ConnectFault::Io(again(&error)),
+            Self::NotSpoken(error) => ConnectFault::NotSpoken(again(&error)),
+            Self::Unopened(error) => ConnectFault::Unopened(again(&error)),
         }
+    }
+}
+
+/// The same error for another who waited.
+fn again(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
     }
 }

@@ -141,9 +141,11 @@ async fn the_fleets_ceiling_is_503_and_costs_the_tenant_nothing() {
         let answer = router.ask(get("/", "acme")).await;
         refused(&answer, 503, "fleet_rate");
         assert!((3500..=4000).contains(&answer.number("retry-after")), "{answer:?}");
-        // What the tenant reads is its own plan and its own bucket.
-        assert_eq!((answer.number("ratelimit-limit"), answer.number("ratelimit-remaining")), (10, 8));
+        // A refusal never says that something is left.
+        assert_eq!((answer.number("ratelimit-limit"), answer.number("ratelimit-remaining")), (10, 0));
     }
+    let own = router.ask(get("/.well-known/cofferdam/limits", "acme")).await;
+    assert_eq!(own.number("ratelimit-remaining"), 8, "the tenant's own bucket paid nothing");
 }
 
 #[tokio::test]

@@ -31,6 +31,7 @@ mod limits;
 mod limits_change;
 mod limits_overridden;
 mod limits_published;
+mod limits_refusal_fields;
 mod limits_routes;
 mod limits_settled;
 mod malformed;

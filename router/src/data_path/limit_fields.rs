@@ -52,13 +52,15 @@ struct Left {
 }
 
 impl Shown<'_> {
-    /// The quotas that do not cover the request, by their place in the plan.
+    /// The quotas that a refusal by quota names, by their place in the plan: those that do not cover the request. A store may
+    /// know of more that was spent than this router does; then it is the one with least left.
     pub(super) fn exceeded(self, standing: &Standing) -> impl Iterator<Item = usize> {
         let windows = standing.beside.as_ref().map(|beside| beside.windows).unwrap_or_default();
-        let short = move |window: Option<WindowStanding>| {
-            window.is_some_and(|window| window.remaining() < u64::from(self.cost))
-        };
-        windows.into_iter().enumerate().filter(move |(_, window)| short(*window)).map(|(at, _)| at)
+        let left = |window: Option<WindowStanding>| window.map(|window| window.remaining());
+        let least = windows.into_iter().filter_map(left).min().unwrap_or(0);
+        let most = u64::from(self.cost).saturating_sub(1).max(least);
+        let is_short = move |window| left(window).is_some_and(|left| left <= most);
+        windows.into_iter().enumerate().filter(move |(_, window)| is_short(*window)).map(|(at, _)| at)
     }
 
     /// Sets the fields, unless limits are off. `refused` is a refusal by these limits, if there was one.
@@ -71,11 +73,15 @@ impl Shown<'_> {
             return;
         };
         let mut state = State(BytesMut::with_capacity(ROOM));
-        let by = |refusal: &&Refusal| refusal.limited == Limited::Rate && refusal.level != Level::Route;
-        let rate = left(bucket, refused.filter(by));
+        let by = |limited| refused.filter(|r| r.limited == limited && r.level != Level::Route);
+        let rate = left(bucket, by(Limited::Rate));
         let mut shown = state.add("\"rate", rate);
         if let Some(max) = standing.max_in_flight {
-            state.text(", \"conc\";r=").digits(max.saturating_sub(standing.in_flight).into());
+            let refused = by(Limited::Concurrency);
+            // The store knows of permits at other routers, and this router does not.
+            let free = if refused.is_some() { 0 } else { max.saturating_sub(standing.in_flight) };
+            let remaining = state.text(", \"conc\";r=").digits(free.into());
+            shown = refused.map(|_| Place { limit: max.into(), remaining, reset: None }).unwrap_or(shown);
         }
         match &standing.beside {
             None => fields.insert(POLICY, self.plan.policy.clone()),
@@ -91,7 +97,9 @@ impl Shown<'_> {
             let limit = if same { limit.clone() } else { HeaderValue::from(shown.limit) };
             fields.insert(LIMIT, limit);
             fields.insert(REMAINING, value(state.slice(shown.remaining)));
-            fields.insert(RESET, value(state.slice(shown.reset)));
+            // When a permit comes back nobody knows: a second, as in Retry-After.
+            let unknown = HeaderValue::from_static("1");
+            fields.insert(RESET, shown.reset.map_or(unknown, |reset| value(state.slice(reset))));
         }
     }
 
@@ -109,7 +117,8 @@ impl Shown<'_> {
         let by_quota = refused.filter(|refusal| refusal.limited == Limited::Quota);
         for (at, (name, window)) in self.plan.quotas.iter().zip(beside.windows.iter().flatten()).enumerate() {
             let refused = by_quota.filter(|_| self.exceeded(standing).any(|exceeded| exceeded == at));
-            let (limit, remaining) = (window.policy.limit(), window.remaining());
+            let remaining = if refused.is_some() { 0 } else { window.remaining() };
+            let limit = window.policy.limit();
             let reset = whole_seconds(refused.and_then(told).unwrap_or(window.until_one_more));
             let place = state.text(", \"").add(name, Left { limit, remaining, reset });
             strictest = refused.map(|_| place).or(strictest);
@@ -129,9 +138,11 @@ impl Shown<'_> {
     }
 }
 
+/// A limit that refused has nothing left for the request, whatever this router knows of it.
 fn left(bucket: &BucketStanding, refused: Option<&Refusal>) -> Left {
     let reset = refused.and_then(told).unwrap_or_else(|| bucket.until_one_more());
-    Left { limit: bucket.policy().capacity(), remaining: bucket.remaining(), reset: whole_seconds(reset) }
+    let remaining = if refused.is_some() { 0 } else { bucket.remaining() };
+    Left { limit: bucket.policy().capacity(), remaining, reset: whole_seconds(reset) }
 }
 
 fn told(refusal: &Refusal) -> Option<Duration> {
@@ -152,7 +163,8 @@ struct State(BytesMut);
 struct Place {
     limit: u64,
     remaining: Range<usize>,
-    reset: Range<usize>,
+    /// Missing where nobody knows the time.
+    reset: Option<Range<usize>>,
 }
 
 impl State {
@@ -160,7 +172,7 @@ impl State {
     fn add(&mut self, text: &str, left: Left) -> Place {
         let remaining = self.text(text).text("\";r=").digits(left.remaining);
         let reset = self.text(";t=").digits(left.reset);
-        Place { limit: left.limit, remaining, reset }
+        Place { limit: left.limit, remaining, reset: Some(reset) }
     }
 
     fn text(&mut self, text: &str) -> &mut Self {
@@ -195,7 +207,7 @@ mod tests {
         let text = std::str::from_utf8(&state.0).unwrap();
         let most = u64::MAX;
         assert_eq!(text, format!("\"rate\";r=99;t=1, \"conc\";r=10, \"quota-1d\";r={most};t=0"));
-        assert_eq!((&text[rate.remaining], &text[rate.reset]), ("99", "1"));
-        assert_eq!((&text[quota.remaining], &text[quota.reset]), (most.to_string().as_str(), "0"));
+        assert_eq!((&text[rate.remaining], &text[rate.reset.unwrap()]), ("99", "1"));
+        assert_eq!((&text[quota.remaining], &text[quota.reset.unwrap()]), (most.to_string().as_str(), "0"));
     }
 }

@@ -133,6 +133,7 @@ async fn serve(
     let (name, revision) = (fleet.name.clone(), fleet.revision);
     let before = Before::look(&fleet, &settings).await.context("--state names no folder that can be had")?;
     let router = Router::start(fleet, settings, listeners, before)?;
+    router.serving().await;
     tracing::info!(fleet = %name, %revision, listen = %router.data_address(), workers = n_workers, "router serves");
     if let Err(error) = succession.serving().await {
         router.shutdown().await;

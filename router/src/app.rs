@@ -37,6 +37,7 @@ use crate::settings::Settings;
 use crate::shared_limits::{self, RouterLimits, SharingError};
 use crate::sharing_metrics::SharingCollector;
 use crate::snapshot::{Forced, ReloadError, Snapshot};
+use crate::start_gate::StartGate;
 use crate::state_dir::StateDir;
 use crate::taking::{self, Taking};
 use crate::top::Top;
@@ -80,6 +81,7 @@ pub struct Router {
     last_reload_error: Arc<Mutex<Option<String>>>,
     reloads: Reloads,
     drain: Drain,
+    gate: StartGate,
     settings: Settings,
     workers: Workers,
     /// The prober, and who follows the store's overrides.
@@ -144,6 +146,7 @@ impl Router {
         let data_address = data_address.map_err(io::Error::from)??;
         let n_workers = settings.workers.map_or(listeners.data.len(), NonZeroUsize::get);
         let serve = settings.serve.sharing(settings.max_connections, n_workers.max(listeners.data.len()));
+        let (gate, open_gate) = StartGate::new(shared.clone(), settings.first_answer_wait);
         let workers = listen::deal(listeners.data, n_workers)?.into_iter().map(|listeners| {
             let path = DataPath::new(
                 Arc::clone(&overrides),
@@ -154,10 +157,11 @@ impl Router {
                 top.worker(),
                 &settings,
             );
-            worker(listeners, Arc::new(path), serve, drain.watch())
+            worker(listeners, Arc::new(path), serve, gate.clone(), drain.watch())
         });
         let workers = Workers::start("data", settings.runtime, workers.collect())?;
         let (mut control, mut aside) = (JoinSet::new(), Aside::default());
+        control.spawn(open_gate);
         control.spawn(probe_for_ever(directory.clone(), settings.probe_every));
         overrides.follow(&mut control);
         control.spawn(Arc::clone(&releasing).follow());
@@ -179,7 +183,7 @@ impl Router {
             aside.serve(listener, admin::routes(admin));
         }
         if let Some(listener) = listeners.probes {
-            aside.serve(listener, Probes::new(registry, readiness(drain.clone())).routes());
+            aside.serve(listener, Probes::new(registry, readiness(drain.clone(), gate.clone())).routes());
         }
         Ok(Self {
             snapshots,
@@ -192,6 +196,7 @@ impl Router {
             last_reload_error,
             reloads,
             drain,
+            gate,
             settings,
             workers,
             control,
@@ -203,6 +208,11 @@ impl Router {
     /// Where the data listener is.
     pub fn data_address(&self) -> SocketAddr {
         self.data_address
+    }
+
+    /// Waits until this router serves: at once, unless it shares its limits and the store has not answered yet.
+    pub async fn serving(&self) {
+        self.gate.opened().await;
     }
 
     /// Replaces the fleet, or keeps the old one and says why. Where this is given up half way, the old one goes on.
@@ -289,8 +299,15 @@ async fn beside<T: Send + 'static>(make: impl FnOnce() -> T + Send + 'static) ->
     made.unwrap_or_else(|panicked| panic::resume_unwind(panicked.into_panic()))
 }
 
-/// One worker: it accepts from each of its listeners.
-async fn worker(listeners: Vec<TcpListener>, path: Arc<DataPath>, limits: ServeLimits, drain: Watch) {
+/// One worker: it accepts from each of its listeners, once the gate is open. Whoever connects before waits in their queues.
+async fn worker(
+    listeners: Vec<TcpListener>,
+    path: Arc<DataPath>,
+    limits: ServeLimits,
+    gate: StartGate,
+    drain: Watch,
+) {
+    gate.opened().await;
     if let Err(error) = serve_each(listeners, limits, path, drain).await {
         tracing::error!(%error, "a worker could not serve");
     }
@@ -302,8 +319,9 @@ fn tell_of_force(forced: Option<&Forced>) {
     }
 }
 
-fn readiness(drain: Drain) -> impl Fn() -> Result<(), String> + Send + Sync + 'static {
+fn readiness(drain: Drain, gate: StartGate) -> impl Fn() -> Result<(), String> + Send + Sync + 'static {
     move || match drain.phase() {
+        Phase::Serving if !gate.is_open() => Err("the limit store has not answered yet".to_owned()),
         Phase::Serving => Ok(()),
         _ => Err("draining".to_owned()),
     }

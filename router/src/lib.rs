@@ -25,6 +25,7 @@ mod settings;
 mod shared_limits;
 mod sharing_metrics;
 mod snapshot;
+mod start_gate;
 mod state_dir;
 mod taking;
 mod top;

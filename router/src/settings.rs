@@ -38,6 +38,8 @@ pub struct Settings {
     pub probe_every: Duration,
     /// The store that holds the fleet's limits; without one this router has limits of its own.
     pub store: Option<SharedStore>,
+    /// How long a router that starts waits for the store's first answer before it serves without.
+    pub first_answer_wait: Duration,
     /// The folder in which this router, and no other, keeps what it has to know before it can ask the store.
     pub state: Option<PathBuf>,
     /// Whether that folder is this process's to change, as far as no store says what is in it.
@@ -58,6 +60,7 @@ impl Default for Settings {
             upstream: UpstreamLimits::default(),
             probe_every: Duration::from_millis(500),
             store: None,
+            first_answer_wait: Duration::from_secs(1),
             state: None,
             ownership: Ownership::default(),
         }

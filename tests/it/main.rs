@@ -56,6 +56,7 @@ mod routing;
 mod runtime;
 mod settings;
 mod shared_limits;
+mod shared_limits_start;
 mod simulate;
 mod states;
 mod streaming;

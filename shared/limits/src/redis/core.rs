@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cofferdam_model::{Level, OnStoreFailure};
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use super::alone;
 use super::breaker::Breaker;
@@ -44,6 +45,8 @@ pub(super) struct Core {
     pub(super) link: Link,
     /// This router's lines of the shaped routes, for when the store is away.
     pub(super) lines: Mutex<Lines>,
+    /// Whether the store has answered a roll call since this process began.
+    pub(super) has_answered: watch::Sender<bool>,
 }
 
 /// What the store has done for its requests.
@@ -76,6 +79,7 @@ impl Core {
             overflow: Embedded::with_tenants(terms.clock.clone(), OVERFLOW_TENANTS),
             counts: Counts::default(),
             lines: Mutex::default(),
+            has_answered: watch::Sender::new(false),
             terms,
             fleet,
             link,

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::redis::cmd;
 
@@ -13,15 +14,36 @@ use super::core::Core;
 use super::link::{Link, LinkError, read};
 use super::op::{Op, Permits};
 
+/// How long after a roll call without an answer the first one is tried again.
+const FIRST_AGAIN: Duration = Duration::from_millis(20);
+
 /// Calls the roll in the background; without an answer the last one stands.
 pub(super) fn call(core: &Arc<Core>) {
     let core = Arc::clone(core);
+    tokio::spawn(async move { call_now(&core).await });
+}
+
+/// Calls the roll as soon as there is a connection, until the store answers for the first time.
+pub(super) fn call_first(core: &Arc<Core>) {
+    let core = Arc::clone(core);
     tokio::spawn(async move {
-        if let Some(names) = live(&core).await {
-            let terms = &core.terms;
-            terms.sharers.saw(names, terms.clock.now_us(), terms.ttl_us);
+        loop {
+            core.link.connected().await;
+            if call_now(&core).await {
+                return;
+            }
+            tokio::time::sleep(FIRST_AGAIN).await;
         }
     });
+}
+
+/// Calls the roll; whether there was an answer.
+async fn call_now(core: &Core) -> bool {
+    let Some(names) = live(core).await else { return false };
+    let terms = &core.terms;
+    terms.sharers.saw(names, terms.clock.now_us(), terms.ttl_us);
+    core.has_answered.send_replace(true);
+    true
 }
 
 /// Signs in, and reads who lives.

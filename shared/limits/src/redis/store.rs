@@ -60,6 +60,7 @@ impl RedisStore {
         let terms = Terms::new(session, ttl, budget, mode, routers, clock);
         let (core, queued) = Core::new(terms, max_tenants, fleet, link);
         let core = Arc::new(core);
+        roll::call_first(&core);
         tokio::spawn(Syncer::new(Arc::clone(&core), queued).run());
         Self(core)
     }
@@ -110,6 +111,13 @@ impl RedisStore {
     /// This process's session.
     pub fn session(&self) -> &Session {
         &self.0.terms.session
+    }
+
+    /// Waits until the store has answered for the first time: then this process knows who else shares the limits, and the store
+    /// knows of it.
+    pub async fn first_answer(&self) {
+        // The sender is this store's own.
+        let _ = self.0.has_answered.subscribe().wait_for(|has_answered| *has_answered).await;
     }
 
     /// Every session that lives, at this time of the store's in milliseconds since 1970; nothing while the store has just begun

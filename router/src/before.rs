@@ -51,7 +51,7 @@ impl Before {
 }
 
 async fn look_in(store: &SharedStore, fleet: &Fleet) -> (Option<Accepted>, Option<Known>) {
-    let Ok(name) = redis::Fleet::parse(fleet.name.as_str()) else { return (None, None) };
+    let name = redis::Fleet::new(&fleet.name);
     let link = Link::open(store.endpoint.clone(), Script::accepted());
     let looked = tokio::time::timeout(PATIENCE, async {
         link.connected().await;

@@ -26,9 +26,6 @@ pub struct SharedStore {
 /// Why limits cannot be shared.
 #[derive(Debug, thiserror::Error)]
 pub enum SharingError {
-    /// The fleet's name cannot stand in a key.
-    #[error(transparent)]
-    Fleet(#[from] redis::FleetError),
     /// No name could be made for this process.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -56,7 +53,7 @@ impl RouterLimits {
             return Ok(Self { limits, shared: None, books: None, accepted: None, release: None });
         };
         let (mode, routers) = terms(fleet);
-        let name = redis::Fleet::parse(fleet.name.as_str())?;
+        let name = redis::Fleet::new(&fleet.name);
         let sharing = Sharing { mode, routers, max_tenants, budget: *budget, ..Sharing::new(name.clone()) };
         let session = Session::parse(&format!("{:016x}", rand::random::<u64>()))?;
         tracing::info!(store = %endpoint, %session, routers, "limits are shared");

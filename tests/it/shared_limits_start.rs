@@ -111,3 +111,18 @@ async fn a_router_that_starts_without_its_store_serves_after_a_while() {
         assert_eq!(served, LIMIT / 2, "{url}: half of what two routers have");
     }
 }
+
+/// `check` accepted the name, and a router with a store did not start.
+#[tokio::test]
+async fn a_fleet_whose_name_has_64_characters_shares_its_limits() {
+    let cell = cell().await;
+    let name = "x".repeat(64);
+    let redis = RedisServer::start();
+    redis.begin_epochs(&Fleet::parse(&name).unwrap());
+    let text = text(&cell, "").replace("fleet: test", &format!("fleet: {name}"));
+    let router = start(&text, &redis.url(), PATIENCE);
+    let mut clients = send(&router, 1).await;
+    reached(&cell, 1).await;
+    cell.release(1);
+    assert_eq!(clients[0].answer().await.status(), 200);
+}

@@ -6,15 +6,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use cofferdam_model::TenantId;
+use cofferdam_model::{FleetName, NameError, TenantId};
 use twox_hash::XxHash3_64;
 
 use crate::RouteKey;
 
 /// How many buckets a fleet's tenants are spread over. Changing it moves every tenant to fresh keys.
 pub const BUCKETS: u16 = 1024;
-
-const MAX_FLEET_LEN: usize = 32;
 
 /// The fleet's name, which all its keys carry: two fleets may share a server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -30,17 +28,18 @@ pub struct Key {
 
 /// Why text is not a fleet's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("fleet name {0:?} is not 1 to {MAX_FLEET_LEN} letters, digits, dots, dashes or underscores")]
-pub struct FleetError(String);
+#[error("the fleet's name: {0}")]
+pub struct FleetError(#[from] NameError);
 
 impl Fleet {
-    /// Checks a name: it stands between the braces of a hash tag, so it has none itself, and no colon.
+    /// The fleet of that name. No [`FleetName`] has a brace or a colon, which would break the hash tag of its keys.
+    pub fn new(name: &FleetName) -> Self {
+        Self(name.as_str().into())
+    }
+
+    /// The same out of text, which is held to what a [`FleetName`] may be.
     pub fn parse(name: &str) -> Result<Self, FleetError> {
-        let plain = |c: u8| c.is_ascii_alphanumeric() || b"-_.".contains(&c);
-        match name.len() {
-            1..=MAX_FLEET_LEN if name.bytes().all(plain) => Ok(Self(name.into())),
-            _ => Err(FleetError(name.to_owned())),
-        }
+        Ok(Self::new(&FleetName::parse(name)?))
     }
 
     /// The bucket of a tenant, below [`BUCKETS`].
@@ -193,9 +192,11 @@ mod tests {
 
     #[test]
     fn a_name_that_would_break_the_tag_is_refused() {
-        for bad in ["", "a}b", "a:b", "a b", "ä", &"x".repeat(33)] {
-            assert_eq!(Fleet::parse(bad), Err(FleetError(bad.to_owned())));
+        for bad in ["", "a}b", "a{b", "a:b", "a b", "ä", &"x".repeat(65)] {
+            assert!(Fleet::parse(bad).is_err(), "{bad}");
         }
-        assert!(Fleet::parse("eu-west_1.prod").is_ok());
+        for good in ["eu-west_1.prod", &"x".repeat(33), &"x".repeat(64)] {
+            assert!(Fleet::parse(good).is_ok(), "{good}");
+        }
     }
 }

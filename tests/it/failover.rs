@@ -63,16 +63,18 @@ async fn what_is_believed_down_is_tried_last_and_comes_back_by_an_answer() {
 #[tokio::test]
 async fn an_attempt_to_connect_that_is_swallowed_costs_the_connect_timeout_and_no_more() {
     let (home, second) = (Swallowing::new().await, Scripted::named("second").await);
-    let upstream = UpstreamLimits { connect: Duration::from_millis(300), ..UpstreamLimits::default() };
+    // So long that no request takes it on a busy machine.
+    let connect = Duration::from_millis(1500);
+    let upstream = UpstreamLimits { connect, ..UpstreamLimits::default() };
     let text = fleet(&[home.address, second.address], PINS);
     let router = TestRouter::with(&text, Settings { upstream, ..settings() }, 1);
     let begun = Instant::now();
     assert_eq!(router.ask(post("/", "acme", b"body")).await.text(), "second");
-    assert!(begun.elapsed() >= Duration::from_millis(300), "the home was not tried");
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() >= connect, "the home was not tried");
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     let again = Instant::now();
     assert_eq!(router.ask(get("/", "acme")).await.text(), "second");
-    assert!(again.elapsed() < Duration::from_millis(300), "the home was not tried last");
+    assert!(again.elapsed() < connect, "the home was not tried last");
 }
 
 #[tokio::test]

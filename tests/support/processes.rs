@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::files::cell_id;
-use super::{ANY, eventually, raw};
+use super::{ANY, eventually, raw, redis};
 
 pub(crate) const EXE: &str = env!("CARGO_BIN_EXE_cofferdam");
 
@@ -44,7 +44,7 @@ pub(crate) async fn run_at(admin: SocketAddr, words: &str) -> Output {
 
 /// A port that was free a moment ago. Who uses it must be ready to find it taken.
 pub(crate) fn free_port() -> SocketAddr {
-    TcpListener::bind(ANY).unwrap().local_addr().unwrap()
+    SocketAddr::new(ANY.ip(), redis::free_port())
 }
 
 /// What `start` makes of free ports. One can be taken between its choice and its use; then everything is chosen anew.

@@ -1,6 +1,6 @@
 //! Moves under load.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -49,7 +49,7 @@ async fn a_move_under_load_through_three_routers_loses_no_request_and_serves_non
 async fn new_requests_wait_for_those_in_flight_and_other_tenants_do_not_notice() {
     let stage = Stage::start(2).await;
     // It is at the other router that the request is in flight.
-    let mut long = stage.long(1, Duration::from_secs(3)).await;
+    let mut long = stage.long(1, Duration::from_secs(6)).await;
     stage.begin(0, "20s").await;
     let held = async |router: usize| {
         let mut client = raw::Client::connect(stage.routers[router].data).await;
@@ -71,11 +71,12 @@ async fn new_requests_wait_for_those_in_flight_and_other_tenants_do_not_notice()
     let (mut here, mut there) = (held(0).await, held(1).await);
     waits(0).await;
     waits(1).await;
-    let others = Instant::now();
+    // Others are served meanwhile: both requests still wait afterwards.
     for router in [0, 1, 0, 1] {
         assert_eq!(stage.served(router, "globex").await, "cell-a");
     }
-    assert!(others.elapsed() < Duration::from_secs(2), "{:?}", others.elapsed());
+    waits(0).await;
+    waits(1).await;
     let status = stage.status(0).await;
     let in_flight: u64 = status["move"]["routers"]
         .as_object()

@@ -10,6 +10,7 @@ use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -222,9 +223,23 @@ pub(crate) fn begin_epochs(connection: &mut ::redis::Connection, fleet: &Fleet) 
     commands.exec(connection).unwrap();
 }
 
-/// Any free port of this machine's loopback.
+/// Where ports begin and end that no process is given without asking for it.
+const PORTS: std::ops::Range<u32> = 10_000..32_000;
+
+/// A free port of this machine's loopback, another one each time. It lies below those that the kernel gives to outgoing
+/// connections, so that none of them takes it before it is used.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+    static N_GIVEN: AtomicU32 = AtomicU32::new(0);
+    // Test binaries that run at the same time begin far from each other.
+    let first = std::process::id().wrapping_mul(7919);
+    for _ in PORTS {
+        let nth = first.wrapping_add(N_GIVEN.fetch_add(1, Ordering::Relaxed)) % (PORTS.end - PORTS.start);
+        let port = u16::try_from(PORTS.start + nth).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port of {PORTS:?} is free");
 }
 
 /// The kernel kills the server when the thread that started it ends, however it ends.

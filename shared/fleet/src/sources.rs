@@ -133,7 +133,7 @@ fn header_name(text: &str) -> Result<HeaderName, String> {
     let name: HeaderName = text.parse().map_err(|_| format!("{text:?} is not a header's name"))?;
     let taken =
         [header::HOST, header::CONNECTION, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::TE];
-    if headers::is_internal(&name) || taken.contains(&name) {
+    if headers::is_internal(&name) || taken.iter().any(|taken| headers::reads_as(&name, taken.as_str())) {
         return Err(format!("header {name} has another use: it can never name a tenant"));
     }
     Ok(name)

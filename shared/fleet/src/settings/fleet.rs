@@ -2,7 +2,7 @@
 
 use super::setting::{Scope, Settings};
 use super::{cell_rules, placement, routes, tenants};
-use crate::{Ceiling, Fleet, LimitRules, RetryBudget};
+use crate::{Ceiling, Edge, Fleet, LimitRules, RetryBudget};
 
 /// The settings of a fleet, in the order of the file's sections.
 pub(super) fn settings(fleet: &Fleet) -> Settings {
@@ -18,6 +18,7 @@ fn list(fleet: &Fleet, settings: &mut Settings) {
         cells,
         placement,
         tenant,
+        edge,
         plans,
         ceiling,
         limits,
@@ -36,12 +37,20 @@ fn list(fleet: &Fleet, settings: &mut Settings) {
     for plan in plans {
         tenants::list_plan(plan, settings);
     }
+    list_edge(edge, settings);
     list_ceiling(ceiling, settings);
     list_limits(limits, settings);
     routes::list(routes, cell, settings);
     list_retries(retry_budget, settings);
     settings.item("", Scope::Everybody).set("poison_guard", poison_guard);
     cell_rules::list(cell, settings);
+}
+
+fn list_edge(edge: &Edge, settings: &mut Settings) {
+    let Edge { underscores, forwarded } = edge;
+    let mut item = settings.item("edge", Scope::Everybody);
+    item.set("underscores", underscores.as_str());
+    item.set_if("forwarded", forwarded.as_ref().map(|names| names.join(", ")));
 }
 
 fn list_ceiling(ceiling: &Ceiling, settings: &mut Settings) {

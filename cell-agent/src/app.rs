@@ -123,6 +123,8 @@ impl Agent {
                 routers: Arc::clone(&routers),
                 rates: rates.clone(),
                 leaving: leaving.clone(),
+                drills: drills.clone(),
+                rules: Arc::clone(&rules),
             });
             let ready = readiness(Arc::clone(&health), &drain);
             let routes = Probes::new(registry, ready).routes().merge(saturation);

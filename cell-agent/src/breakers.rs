@@ -155,6 +155,12 @@ impl Breakers {
         Ok(())
     }
 
+    /// Those that are not closed, by name.
+    pub(crate) fn not_closed(&self) -> Vec<String> {
+        let is_closed = |counts: &BreakerCounts| counts.state == BreakerState::Closed;
+        self.counts().filter(|(_, counts)| !is_closed(counts)).map(|(of, _)| of.to_owned()).collect()
+    }
+
     fn counts(&self) -> impl Iterator<Item = (&str, BreakerCounts)> {
         self.all().map(|guarding| (&*guarding.of, guarding.breaker.counts()))
     }

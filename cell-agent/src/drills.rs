@@ -136,6 +136,11 @@ impl Drills {
         }
     }
 
+    /// Whether a drill makes `comer` late.
+    pub(crate) fn delays(&self, comer: &Comer<'_>) -> bool {
+        self.meant_for(comer).is_some_and(|drill| matches!(drill.what, What::Latency(_)))
+    }
+
     fn meant_for(&self, comer: &Comer<'_>) -> Option<Arc<Drill>> {
         let drills = self.going_on.load();
         if drills.is_empty() {
@@ -160,6 +165,17 @@ impl Collector for DrillsCollector {
 }
 
 impl Drill {
+    /// What it does, without the name of a tenant: for listeners that tell no names.
+    pub(crate) fn without_names(&self) -> String {
+        let Whom { class, tenant, dependency } = &self.whom;
+        let mut text = self.what.to_string();
+        let class = class.as_ref().map(|name| format!(" for class {name}"));
+        let dependency = dependency.as_ref().map(|name| format!(" for dependency {name}"));
+        let tenant = tenant.as_ref().map(|_| " for one tenant".to_owned());
+        text.extend([class, dependency, tenant].into_iter().flatten());
+        text
+    }
+
     /// The requests that it struck.
     pub(crate) fn struck(&self) -> u64 {
         self.struck.load(Ordering::Relaxed)
@@ -174,14 +190,19 @@ impl Whom {
     }
 }
 
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Latency(latency) => write!(f, "latency of {latency:?}"),
+            Self::Status(status) => write!(f, "status {}", status.as_u16()),
+            Self::Hang => f.write_str("hang"),
+        }
+    }
+}
+
 impl fmt::Display for Drill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.what {
-            What::Latency(latency) => write!(f, "latency of {latency:?}")?,
-            What::Status(status) => write!(f, "status {}", status.as_u16())?,
-            What::Hang => f.write_str("hang")?,
-        }
-        f.write_str(" for")?;
+        write!(f, "{} for", self.what)?;
         let Whom { class, tenant, dependency } = &self.whom;
         let tenant = tenant.as_ref().map(TenantId::as_str);
         for (kind, name) in [

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use cofferdam_bulkhead::{Compartments, Place};
 use cofferdam_model::{CallEnd, Resort, headers};
 use cofferdam_proxy::census::{Census, Counted};
-use cofferdam_proxy::forwarding::{self, Came, Scheme};
+use cofferdam_proxy::fields;
 use cofferdam_proxy::grpc::{self, Call};
 use cofferdam_proxy::guard::Guarded;
 use cofferdam_proxy::payload::Payload;
@@ -29,7 +29,7 @@ use futures_util::TryFutureExt;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use hyper::body::{Body, Incoming};
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -76,6 +76,10 @@ pub(crate) struct Journey {
     pub(crate) upstream: Upstream,
     pub(crate) load: LoadField,
 }
+
+/// Marks the answer to a request that a drill made late.
+#[derive(Debug, Clone, Copy)]
+struct Delayed;
 
 /// What a request has in the cell.
 struct Stay {
@@ -171,13 +175,11 @@ impl Journey {
     ) -> Result<Option<Box<Traveller>>, Rejection> {
         let (mut head, body) = request.into_parts();
         let Some(target) = request::check(&mut head, &self.cell.via)? else { return Ok(None) };
-        let rules = self.cell.classifier.rules();
-        // First of all that looks at fields: what reads as ours is not there any more.
-        rules.edge.names.clean(&mut head.headers).map_err(BadRequest::from)?;
         let call = Call::read(&head, arrived).map_err(BadRequest::from)?;
+        let rules = self.cell.classifier.rules();
         let mut is = self.cell.classifier.classify(&rules, peer.ip(), &head, arrived)?;
         is.deadline = call.bound(is.deadline);
-        let withheld = || Withheld::new(&head.headers, headers::is_internal, []).guarded(&rules.edge.names);
+        let withheld = || Withheld::new(&head.headers, headers::is_internal, []);
         let body = ReplayBody::without(body, head.version, self.cell.body, withheld);
         Ok(Some(Box::new(Traveller { peer, head, target, body, call, is, rules })))
     }
@@ -252,8 +254,8 @@ impl Journey {
         record.admitted(began);
         let timed = rules.following.begin(is.class);
         let relay = Relay {
-            came: Came { peer: peer.ip(), trusted: is.from_router, scheme: Scheme::Http },
-            forwarding: &rules.edge.forwarding,
+            peer: peer.ip(),
+            trusted: is.from_router,
             now: began,
             version: head.version,
             via: &self.cell.via,
@@ -265,7 +267,7 @@ impl Journey {
             method: &head.method,
             target: &target,
             fields: &head.headers,
-            withheld: |name| headers::is_internal(name) || forwarding::is_said_anew(name),
+            withheld: |name| headers::is_internal(name) || fields::is_said_anew(name),
             lines: &lines,
             upgrade,
         };
@@ -296,6 +298,9 @@ impl Journey {
         }
         let mut answer = answered?;
         forward::clean(answer.status(), answer.headers_mut(), forward::stays(is.from_router));
+        if answer.extensions_mut().remove::<Delayed>().is_some() {
+            answer.headers_mut().insert(headers::DRILL, HeaderValue::from_static("latency"));
+        }
         Ok((answer, Stay { place, timed, judged }))
     }
 
@@ -308,7 +313,14 @@ impl Journey {
     ) -> Result<Response<UpstreamBody>, Rejection> {
         if let Some(drills) = &self.cell.drills {
             let (class, dependency) = (rules.class_name(is.class), rules.dependency(is.route));
-            drills.strike(Comer { class, tenant: &is.tenant, dependency, deadline: is.deadline }).await?;
+            let comer = Comer { class, tenant: &is.tenant, dependency, deadline: is.deadline };
+            let is_delayed = drills.delays(&comer);
+            drills.strike(comer).await?;
+            if is_delayed {
+                let mut answer = forward::forward(&self.upstream, ask).await?;
+                answer.extensions_mut().insert(Delayed);
+                return Ok(answer);
+            }
         }
         match forward::forward(&self.upstream, ask).await {
             // Which protocol is spoken to it, the caller chose.

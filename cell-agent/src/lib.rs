@@ -16,7 +16,6 @@ mod busiest;
 mod captured;
 mod classify;
 mod drills;
-mod edge;
 mod following;
 mod forward;
 mod gate;

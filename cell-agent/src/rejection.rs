@@ -145,9 +145,12 @@ impl Rejection {
                 refusal(tripped.reason, kind).retry_after(wait_s.max(RETRY_AFTER_S))
             }
             Self::Drill(Struck::Status(status)) => {
-                problem(status, "drill", "A drill answers in the backend's place")
+                let problem = problem(status, "drill", "A drill answers in the backend's place");
+                problem.field(headers::DRILL, HeaderValue::from_static("status"))
             }
-            Self::Drill(Struck::Deadline) => backend(&Fault::Deadline),
+            Self::Drill(Struck::Deadline) => {
+                backend(&Fault::Deadline).field(headers::DRILL, HeaderValue::from_static("hang"))
+            }
             Self::Fault(fault) => backend(&fault),
         }
     }
@@ -171,8 +174,6 @@ fn bad_request(bad: &BadRequest) -> Problem {
             (StatusCode::URI_TOO_LONG, "target_too_long", "Target is too long")
         }
         BadRequest::Target(TargetError::Host | TargetError::HostsDiffer | TargetError::Path)
-        | BadRequest::AmbiguousPath
-        | BadRequest::Name(_)
         | BadRequest::Timeout(_) => (StatusCode::BAD_REQUEST, "request_malformed", "Request is malformed"),
         BadRequest::Loop => (StatusCode::LOOP_DETECTED, "loop", "Request loops"),
     };

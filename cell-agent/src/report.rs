@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
@@ -18,10 +19,13 @@ use cofferdam_model::{CellId, CellReason, headers};
 use http::{HeaderMap, HeaderValue};
 use parking_lot::Mutex;
 use serde::Serialize;
+use tokio::time::Instant;
 
+use crate::drills::Drills;
 use crate::leaving::Leaving;
 use crate::rates::{CellRates, ClassRates, Rates};
 use crate::routers::{RoutedBy, Routers};
+use crate::rules::Rules;
 
 /// The load report of every answer, in the form of [`cofferdam_model::Report`]. One for each worker, so that nobody
 /// waits for the last one's lock.
@@ -111,6 +115,9 @@ pub(crate) struct Source {
     pub(crate) routers: Arc<Routers>,
     pub(crate) rates: Rates,
     pub(crate) leaving: Leaving,
+    /// Where they are allowed.
+    pub(crate) drills: Option<Arc<Drills>>,
+    pub(crate) rules: Arc<ArcSwap<Rules>>,
 }
 
 /// `/saturation`, for the probe listener.
@@ -145,6 +152,10 @@ struct CellReport {
     tenants: usize,
     /// Those who hold the most places, the most first.
     top_tenants: Vec<TenantReport>,
+    /// Drills that go on, without the names of tenants.
+    drills: Vec<String>,
+    /// Breakers that are open or let a few try, by what they guard.
+    open_breakers: Vec<String>,
     /// What the last router that was heard routed by; `null` before the first.
     router: Option<RouterReport>,
 }
@@ -197,7 +208,8 @@ struct RouterReport {
 
 impl CellReport {
     fn new(source: &Source) -> Self {
-        let Source { cell, compartments, routers, rates, leaving } = source;
+        let Source { cell, compartments, routers, rates, leaving, drills, rules } = source;
+        let drills = drills.iter().flat_map(|drills| drills.going_on(Instant::now()));
         let (now, router) = (&compartments.snapshot(), routers.routed_by());
         let CellRates { requests, errors } = rates.cell();
         let class = |class: &ClassSnapshot| ClassReport::new(class, rates.class(&class.class));
@@ -215,6 +227,8 @@ impl CellReport {
             classes: now.classes.iter().map(class).collect(),
             tenants: now.tenants,
             top_tenants: now.top_tenants.iter().map(TenantReport::new).collect(),
+            drills: drills.map(|drill| drill.without_names()).collect(),
+            open_breakers: rules.load().breakers.not_closed(),
             router: router.map(RouterReport::new),
         }
     }

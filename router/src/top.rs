@@ -10,6 +10,9 @@ use cofferdam_telemetry::top::{Ranking, Recent};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+use crate::recent::{self, TenantRecent, WorkerRecord};
+use crate::snapshot::Snapshot;
+
 /// Counters of each worker, for each way to count and each window. Whoever has more than one in so many is found.
 const N_COUNTERS: u16 = 256;
 
@@ -36,9 +39,13 @@ pub(crate) struct Top {
     workers: Arc<Mutex<Vec<Arc<Counters>>>>,
 }
 
-/// What one worker counts. Nobody else takes its lock but whoever asks, for as long as a copy takes.
+/// What one worker counts and records. Nobody else takes its locks but whoever asks, for as long as a copy takes.
 #[derive(Debug)]
-pub(crate) struct Counters(Mutex<Counted>);
+pub(crate) struct Counters {
+    counted: Mutex<Counted>,
+    /// The last minute, tenant by tenant.
+    pub(crate) record: WorkerRecord,
+}
 
 #[derive(Debug)]
 struct Counted {
@@ -59,7 +66,7 @@ impl Top {
     pub(crate) fn worker(&self) -> Arc<Counters> {
         let recent = || Recent::new(N_COUNTERS, WINDOW, self.began);
         let counted = Counted { used: recent(), cost: None, refused: recent() };
-        let counters = Arc::new(Counters(Mutex::new(counted)));
+        let counters = Arc::new(Counters { counted: Mutex::new(counted), record: WorkerRecord::default() });
         self.workers.lock().push(Arc::clone(&counters));
         counters
     }
@@ -68,6 +75,12 @@ impl Top {
     pub(crate) fn ranking(&self, by: By, now: Instant) -> Ranking<TenantId> {
         let copies: Vec<_> = self.workers.lock().iter().map(|worker| worker.copy(by, now)).collect();
         Ranking::of(&copies, now)
+    }
+
+    /// What all workers recorded of one tenant within the last minute.
+    pub(crate) fn recent(&self, tenant: &TenantId, snapshot: &Snapshot, now: Instant) -> TenantRecent {
+        let workers = self.workers.lock();
+        recent::of(workers.iter().map(|worker| &worker.record), tenant, snapshot, now)
     }
 
     /// Of a ranking with this total: whoever has more is in it.
@@ -79,7 +92,7 @@ impl Top {
 impl Counters {
     /// Counts a request that was admitted.
     pub(crate) fn admitted(&self, tenant: &TenantId, cost: u32, now: Instant) {
-        let mut counted = self.0.lock();
+        let mut counted = self.counted.lock();
         let Counted { used, cost: costs, .. } = &mut *counted;
         if cost != 1 && costs.is_none() {
             *costs = Some(used.clone());
@@ -92,11 +105,11 @@ impl Counters {
 
     /// Counts a request that was refused.
     pub(crate) fn refused(&self, tenant: &TenantId, now: Instant) {
-        self.0.lock().refused.add(tenant, 1, now);
+        self.counted.lock().refused.add(tenant, 1, now);
     }
 
     fn copy(&self, by: By, now: Instant) -> Recent<TenantId> {
-        let mut counted = self.0.lock();
+        let mut counted = self.counted.lock();
         let Counted { used, cost, refused } = &mut *counted;
         let recent = match by {
             By::Use => used,

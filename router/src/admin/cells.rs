@@ -22,6 +22,9 @@ pub(super) struct CellView {
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<String>,
     up: bool,
+    /// Drills that go on there, and breakers that are not closed, as its agent tells whoever probes it.
+    drills: Vec<String>,
+    open_breakers: Vec<String>,
     /// This router's own requests on the cell.
     in_flight: u32,
     report: Option<ReportView>,
@@ -57,6 +60,7 @@ impl CellView {
                 .filter_map(|(name, gauge)| Some((name.to_string(), (ms(gauge)? as u64).into())))
                 .collect(),
         });
+        let told = cell.told.lately(now);
         Self {
             id: cell.id.to_string(),
             zone: cell.zone.to_string(),
@@ -64,6 +68,8 @@ impl CellView {
             state: said.state.as_str(),
             until: said.until.map(|until| humantime::format_rfc3339_seconds(until).to_string()),
             up: cell.health.is_up(now),
+            drills: told.drills,
+            open_breakers: told.open_breakers,
             in_flight: cell.in_flight(),
             report,
         }

@@ -10,6 +10,8 @@ use cofferdam_limits::{RouteKey, Standing};
 use cofferdam_model::{Level, TenantId};
 use serde_json::{Value, json};
 
+use super::in_cells::InCells;
+use super::local::LocalLimit;
 use super::refusal::{Refused, not_understood, of_alter, tenant_of};
 use super::state::{Admin, time};
 use crate::overrides::AlterError;
@@ -69,21 +71,33 @@ fn view(admin: &Admin, tenant: &TenantId) -> Option<Value> {
     let look = |level: Level, route: RouteKey, levels: &cofferdam_limits::Levels| {
         levels.get(level).map(|policy| (admin.limits.look(tenant, route, policy), policy.shadow))
     };
+    let local = |level: Level, levels: &cofferdam_limits::Levels, on_failure| {
+        let (policy, store) = (levels.get(level)?, admin.shared.as_ref()?);
+        let share = store.local_share((level != Level::Fleet).then_some(tenant));
+        serde_json::to_value(LocalLimit::of(policy, share, on_failure)).ok()
+    };
+    let on_failure = limits.on_store_failure;
     let (fleet_level, shadow) = look(Level::Fleet, RouteKey::default(), &limits.levels).unwrap_or_default();
     let mut levels = vec![ceiling(&snapshot.fleet, &fleet_level, shadow)];
+    levels[0]["local"] = local(Level::Fleet, &limits.levels, on_failure).into();
     let (standing, shadow) = look(Level::Tenant, RouteKey::default(), &limits.levels).unwrap_or_default();
     levels.push(of_tenant(plan, overridden, &standing, shadow));
+    levels[1]["local"] = local(Level::Tenant, &limits.levels, on_failure).into();
     let routes = snapshot.fleet.routes.as_slice().iter().zip(&snapshot.routes);
     for (route, on_route) in routes.filter(|(route, _)| route.limit.is_some()) {
         let Some(all) = limits.levels_on(on_route) else { continue };
         let (standing, shadow) = look(Level::Route, on_route.key, &all).unwrap_or_default();
         let mut level = level("route", route.limit.as_ref(), None, &standing, shadow);
         level["source"] = "route".into();
+        level["local"] = local(Level::Route, &all, route.on_store_failure.unwrap_or(on_failure)).into();
         level["route"] = route.matches_text().trim_end().into();
         levels.push(level);
     }
+    let placed = admin.overrides.placement.fitted();
+    let cells = placed.snapshot.ids(placed.place(tenant).shard).map(ToString::to_string).collect();
     Some(json!({
         "tenant": tenant.as_str(),
+        "in_each_cell": InCells::new(&snapshot.fleet, cells),
         "plan": of_plan.name.as_str(),
         "override": overridden.map(said),
         "levels": levels,

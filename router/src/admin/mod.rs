@@ -3,10 +3,13 @@
 mod blast;
 mod cells;
 mod fleet;
+mod in_cells;
 mod limits;
+mod local;
 mod losses;
 mod moves;
 mod placement;
+mod recent;
 mod refusal;
 mod release;
 mod said;
@@ -23,7 +26,7 @@ use axum::routing::{get, post, put};
 
 pub(crate) use state::Admin;
 
-/// The routes: `/fleet`, `/cells`, `/losses`, `/tenants/{tenant}` and its `/limits`, `/pin`, `/quarantine` and `/move`,
+/// The routes: `/fleet`, `/cells`, `/losses`, `/tenants/{tenant}` and its `/recent`, `/limits`, `/pin`, `/quarantine` and `/move`,
 /// `/placement`, its
 /// `/release` and that one's `/stop` and `/go`, `/limits/top`, `/blast`.
 pub(crate) fn routes(admin: Admin) -> Router {
@@ -32,6 +35,7 @@ pub(crate) fn routes(admin: Admin) -> Router {
         .route("/cells", get(cells::list))
         .route("/losses", get(losses::show))
         .route("/tenants/{tenant}", get(tenants::show))
+        .route("/tenants/{tenant}/recent", get(recent::show))
         .route("/tenants/{tenant}/limits", get(limits::show).put(limits::put).delete(limits::clear))
         .route("/tenants/{tenant}/pin", put(placement::pin).delete(placement::unpin))
         .route("/tenants/{tenant}/quarantine", put(placement::quarantine).delete(placement::release))

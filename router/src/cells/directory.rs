@@ -20,6 +20,7 @@ use super::losses::Losses;
 use super::mistrust::Mistrust;
 use super::retry_budget::RetryBudget;
 use super::saturation::{Load, Reported, Room};
+use super::told::Told;
 
 /// How long after its word a cell that leaves may take to cut what is left.
 const LATE: Duration = Duration::from_secs(2);
@@ -40,6 +41,8 @@ pub(crate) struct Cell {
     mistrust: Mistrust,
     in_flight: AtomicU32,
     leaving: Mutex<Option<Leaving>>,
+    /// What its agent says of drills and breakers.
+    pub(crate) told: Told,
 }
 
 /// A cell that has said that it leaves.
@@ -77,6 +80,7 @@ impl Cell {
             mistrust: Mistrust::new(),
             in_flight: AtomicU32::new(0),
             leaving: Mutex::default(),
+            told: Told::default(),
         }
     }
 

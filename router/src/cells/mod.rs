@@ -13,6 +13,7 @@ mod restraint_metrics;
 mod retry_budget;
 mod saturation;
 mod shed;
+mod told;
 
 pub(crate) use directory::{Cell, Directory, OnCell};
 pub(crate) use losses::{Losses, Whereabouts};

@@ -42,6 +42,10 @@ struct Said {
     #[serde(default)]
     leaving_ms: Option<u64>,
     classes: Vec<ClassSaid>,
+    #[serde(default)]
+    drills: Vec<String>,
+    #[serde(default)]
+    open_breakers: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -80,6 +84,7 @@ async fn probe(client: reqwest::Client, cell: Arc<Cell>) {
     if let Some(ms) = said.leaving_ms {
         cell.note_leaving(Duration::from_millis(ms), Instant::now());
     }
+    cell.told.keep(&said.drills, &said.open_breakers, Instant::now());
     if let Some(report) = said.report() {
         cell.note_pulled(&report, Instant::now());
     }

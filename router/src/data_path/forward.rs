@@ -15,13 +15,16 @@ use tokio::time::{Instant as Deadline, timeout_at};
 
 use super::admit::Admitted;
 use super::choose::{Candidates, Chosen};
+use super::identify::Identified;
 use super::metrics::Metrics;
 use super::outgoing::Outgoing;
+use super::recorded;
 use super::reject::{Reason, Rejection};
 use super::retry::{Facts, Fault, Step, next_step};
 use super::said::Said;
 use super::view::View;
 use crate::cells::{Cell, OnCell, Whereabouts};
+use crate::recent::EventKind;
 
 /// The largest refusal that is read to its end, so that its connection can be used again.
 const REFUSAL_BYTES: usize = 16 * 1024;
@@ -36,6 +39,8 @@ pub(super) struct Forwarded<'v> {
     /// Whether a backend may have seen it.
     pub(super) reached: bool,
     pub(super) answer: Result<Answer, Rejection>,
+    /// The cell that was tried last.
+    pub(super) last: Option<CellIndex>,
 }
 
 /// A cell's answer, its body still to come.
@@ -67,6 +72,9 @@ struct Trial<'a> {
     deadline: Instant,
 }
 
+/// What a cell answered, what is wrong with that by its own words, and what a drill did to it.
+type Sent = (Response<UpstreamBody>, Option<Fault>, Option<&'static str>);
+
 /// An attempt that failed, and when the cell says to come back.
 struct Failed {
     fault: Fault,
@@ -89,7 +97,7 @@ pub(super) fn forward<'v>(
             } else {
                 Err(*shed)
             };
-            return Forwarded { admitted, reached: answer.is_ok(), answer };
+            return Forwarded { admitted, reached: answer.is_ok(), answer, last: None };
         }
         let snapshot = &exchange.view.snapshot;
         snapshot.retries.deposit(slot);
@@ -97,7 +105,7 @@ pub(super) fn forward<'v>(
         let mut attempt: u8 = 1;
         let mut broke = false;
         let (mut reached, mut refused, mut refreshed, mut retried) = (false, None, false, false);
-        let (mut next, mut now) = (None, admitted.at);
+        let (mut next, mut last, mut now) = (None, None, admitted.at);
         let rejection = loop {
             let Some(cell) = next.take().or_else(|| candidates.next(now)) else {
                 break no_cell_left(reached, refused);
@@ -112,11 +120,12 @@ pub(super) fn forward<'v>(
             let head = outgoing.attempt(attempt, resort, remaining);
             let (tenant, deadline) = (&admitted.identified.tenant, admitted.deadline);
             let trial = Trial { cell, tenant, fresh: refreshed, head, begun: now, deadline };
-            let failed = match exchange.attempt(trial).await {
+            last = Some(cell);
+            let failed = match exchange.attempt(trial, &admitted).await {
                 Ok((response, on_cell)) => {
                     let whereabouts = candidates.whereabouts(cell);
                     let answer = Ok(Answer { response, on_cell, cell, whereabouts });
-                    return Forwarded { admitted, reached: true, answer };
+                    return Forwarded { admitted, reached: true, answer, last };
                 }
                 Err(failed) => failed,
             };
@@ -155,7 +164,7 @@ pub(super) fn forward<'v>(
             }
             now = Instant::now();
         };
-        Forwarded { admitted, reached, answer: Err(rejection) }
+        Forwarded { admitted, reached, answer: Err(rejection), last }
     }
 }
 
@@ -194,11 +203,11 @@ impl Exchange<'_> {
         let (tenant, deadline) = (&admitted.identified.tenant, admitted.deadline);
         let trial = Trial { cell, tenant, fresh: false, head, begun: now, deadline };
         match self.send(trial, &on_cell).await {
-            Ok((response, None)) => {
+            Ok((response, None, _)) => {
                 let whereabouts = candidates.whereabouts(cell);
                 Ok(Answer { response, on_cell, cell, whereabouts })
             }
-            Ok((response, Some(_))) => {
+            Ok((response, Some(_), _)) => {
                 discard(response.into_body()).await;
                 Err(shed)
             }
@@ -229,12 +238,22 @@ impl Exchange<'_> {
     }
 
     /// One attempt on one cell.
-    async fn attempt(&self, trial: Trial<'_>) -> Result<(Response<UpstreamBody>, OnCell), Failed> {
-        let cell = trial.cell;
+    async fn attempt(
+        &self,
+        trial: Trial<'_>,
+        admitted: &Admitted<'_>,
+    ) -> Result<(Response<UpstreamBody>, OnCell), Failed> {
+        let Identified { tenant, route, .. } = &admitted.identified;
+        let (cell, record) = (trial.cell, &self.view.top.record);
+        let at = (route.class, cell);
+        let waits = record.begin(tenant, &self.view.snapshot, at, trial.begun, route.timeout / 2);
         let on_cell = self.view.snapshot.cells[cell.get()].enter();
         let failed = match self.send(trial, &on_cell).await {
-            Ok((response, fault)) => match fault {
+            Ok((response, fault, drill)) => match fault {
                 None => {
+                    let (level, reason, status) =
+                        recorded::answer(&response, matches!(self.call, Call::Grpc { .. }), drill);
+                    waits.ended(EventKind::Answer, level, reason, status);
                     if response.status().is_server_error() {
                         on_cell.cell().note_failure(trial.tenant, Instant::now());
                     }
@@ -254,16 +273,13 @@ impl Exchange<'_> {
         if failed.fault.is_the_cells() {
             on_cell.cell().note_failure(trial.tenant, Instant::now());
         }
+        waits.ended(EventKind::Attempt, "cell", fault, 0);
         self.metrics.attempt_failed(id, fault);
         Err(failed)
     }
 
-    /// A cell's answer, and what is wrong with it by the cell's own words.
-    async fn send(
-        &self,
-        trial: Trial<'_>,
-        on_cell: &OnCell,
-    ) -> Result<(Response<UpstreamBody>, Option<Fault>), Fault> {
+    /// A cell's answer.
+    async fn send(&self, trial: Trial<'_>, on_cell: &OnCell) -> Result<Sent, Fault> {
         let Trial { cell, fresh, head, begun, deadline, .. } = trial;
         let deadline = Deadline::from(deadline);
         let upstream = &self.view.upstreams[cell.get()];
@@ -294,8 +310,8 @@ impl Exchange<'_> {
                 if let Some(report) = said.report {
                     on_cell.cell().note_report(report.clone(), Instant::now());
                 }
-                let fault = said.fault();
-                Ok((response, fault))
+                let (fault, drill) = (said.fault(), said.drill());
+                Ok((response, fault, drill))
             }
             Err(SendFault::Unsent) => Err(Fault::Unsent),
             Err(SendFault::RequestBody(BodyError::TooLarge(_))) => Err(Fault::BodyTooLarge),

@@ -161,6 +161,15 @@ impl Reason {
         matches!(self, Self::Limit(..) | Self::Cell(_) | Self::Shed)
     }
 
+    /// Whether it depends on the route what was refused: its own limit, its cap, or what it needs.
+    pub(super) fn concerns_route(self) -> bool {
+        match self {
+            Self::Limit(level, limited) => level == Level::Route || limited == Limited::Shape,
+            Self::Cell(CellReason::Class) => true,
+            _ => false,
+        }
+    }
+
     /// The outcome that a request refused for this reason counts as.
     pub(super) fn outcome(self) -> Outcome {
         match self {

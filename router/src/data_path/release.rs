@@ -33,6 +33,7 @@ use super::reject::{Reason, Rejection};
 use super::view::View;
 use crate::cells::{OnCell, Whereabouts};
 use crate::door::Inside;
+use crate::recent::{Event, EventKind};
 use crate::top::Counters;
 
 /// The body of every answer.
@@ -101,6 +102,7 @@ impl Closing<'_> {
         identified: &Identified<'_>,
         limits: &Limits,
     ) -> Response<Reply> {
+        self.record(identified, &rejection, None);
         let held = self.hold(identified.route.class, None, rejection.reason.outcome());
         let mut response = self.own_answer(rejection, held);
         self.show(identified, limits, &mut response);
@@ -122,6 +124,16 @@ impl Closing<'_> {
         response
     }
 
+    /// Records why a tenant's request has no answer of a cell's; `cell` is the one that was tried last.
+    fn record(self, identified: &Identified<'_>, rejection: &Rejection, cell: Option<CellIndex>) {
+        let (level, reason) = rejection.reason.labels();
+        let Identified { tenant, route, .. } = identified;
+        let (kind, class) = (EventKind::Answer, route.class);
+        let route = rejection.reason.concerns_route().then_some(*route);
+        let event = Event { kind, level, reason, status: 0, class, cell, route, took: None };
+        self.view.top.record.note(tenant, &self.view.snapshot, event, Instant::now());
+    }
+
     /// Counts the request as given up by its client, unless what is returned is told that there is an answer.
     pub(super) fn waits(self, class: ClassIndex, inside: Inside) -> Waiting {
         Waiting(self.hold(class, Some(inside), Outcome::ClientGone))
@@ -134,6 +146,7 @@ impl Closing<'_> {
         let jitter = self.view.snapshot.fleet.limits.jitter.as_f64();
         let shown = identified.shown();
         let rejection = Rejection::limit(&refusal, jitter).violates(&refusal, shown);
+        self.record(&identified, &rejection, None);
         let held = self.hold(identified.route.class, None, rejection.reason.outcome());
         let mut response = self.own_answer(rejection, held);
         shown.set(response.headers_mut(), &refusal.standing, Some(&refusal));
@@ -143,7 +156,10 @@ impl Closing<'_> {
 
     /// The answer for a request that has been to its cells.
     pub(super) fn release(self, forwarded: Forwarded<'_>, waiting: Waiting) -> Response<Reply> {
-        let Forwarded { admitted, reached, answer } = forwarded;
+        let Forwarded { admitted, reached, answer, last } = forwarded;
+        if let Err(rejection) = &answer {
+            self.record(&admitted.identified, rejection, last);
+        }
         let Admitted { identified, permit, .. } = *admitted;
         let (shown, standing) = (identified.shown(), permit.standing().clone());
         let (Identified { tenant, route, .. }, permit) = (identified, (permit, reached));
@@ -268,6 +284,9 @@ impl OnEnd for InFlight {
         if end == End::Failed && held.arrived.elapsed() < held.view.stream_idle {
             held.note_loss();
         }
+        if end == End::Failed {
+            held.note_late("cell", "broke_off");
+        }
         held.end(outcome);
     }
 
@@ -277,6 +296,9 @@ impl OnEnd for InFlight {
         if let Some(held) = &mut self.0 {
             if let Some(status) = trailers.get(grpc::STATUS).filter(|_| held.is_grpc) {
                 held.outcome = Outcome::of_grpc(status.as_bytes());
+                if held.outcome == Outcome::ServerError {
+                    held.note_late("backend", "grpc_error");
+                }
             }
             if held.settles {
                 held.settle(trailers);
@@ -300,6 +322,14 @@ impl Held {
         if let Some((_, cell, whereabouts, tenant)) = &self.on_cell {
             self.view.note_loss(tenant, *cell, *whereabouts, self.arrived);
         }
+    }
+
+    /// Records that the answer failed behind its head.
+    fn note_late(&self, level: &'static str, reason: &'static str) {
+        let Some((_, cell, _, tenant)) = &self.on_cell else { return };
+        let (kind, class, cell) = (EventKind::Late, self.class, Some(*cell));
+        let event = Event { kind, level, reason, status: 0, class, cell, route: None, took: None };
+        self.view.top.record.note(tenant, &self.view.snapshot, event, Instant::now());
     }
 
     /// In its box: to move what is held costs more than to give it back.

@@ -16,6 +16,8 @@ pub(super) struct Said<'a> {
     refused: Option<&'a HeaderValue>,
     /// That it lost its backend, and how.
     fault: Option<&'a HeaderValue>,
+    /// What a drill did to it.
+    drill: Option<&'a HeaderValue>,
     /// In how many milliseconds it cuts what is left.
     leaving_ms: Option<&'a HeaderValue>,
 }
@@ -31,6 +33,8 @@ impl<'a> Said<'a> {
                 said.refused.get_or_insert(value);
             } else if *name == headers::FAULT {
                 said.fault.get_or_insert(value);
+            } else if *name == headers::DRILL {
+                said.drill.get_or_insert(value);
             } else if *name == headers::LEAVING_MS {
                 said.leaving_ms.get_or_insert(value);
             }
@@ -49,6 +53,12 @@ impl<'a> Said<'a> {
             Some(word) => CellReason::from_wire(word.as_bytes()).map(Fault::Refused),
             None => self.fault.map(|word| Fault::BackendLost { stale: word == "stale" }),
         }
+    }
+
+    /// What a drill did to the request, if one struck it.
+    pub(super) fn drill(&self) -> Option<&'static str> {
+        let drill = self.drill?.as_bytes();
+        ["latency", "status", "hang"].into_iter().find(|known| known.as_bytes() == drill)
     }
 
     /// When a cell that leaves cuts what is left.

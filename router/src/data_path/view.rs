@@ -14,6 +14,7 @@ use crate::cells::{Cell, Whereabouts};
 use crate::overrides::Overrides;
 use crate::overrides::{limits, placement};
 use crate::snapshot::Snapshot;
+use crate::top::Counters;
 
 /// A snapshot as one worker sees it.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub(super) struct View {
     /// By `CellIndex`.
     pub(super) upstreams: Vec<Upstream>,
     pub(super) counters: ViewCounters,
+    /// What the worker counts by tenant.
+    pub(super) top: Arc<Counters>,
     /// How long a cell's answer may be silent.
     pub(super) stream_idle: Duration,
 }
@@ -37,14 +40,20 @@ pub(super) struct View {
 pub(super) struct CachedView {
     overrides: Arc<Overrides>,
     metrics: Metrics,
+    top: Arc<Counters>,
     limits: UpstreamLimits,
     view: Mutex<Arc<View>>,
 }
 
 impl CachedView {
-    pub(super) fn new(overrides: Arc<Overrides>, metrics: Metrics, limits: UpstreamLimits) -> Self {
-        let view = Arc::new(View::new(&overrides, None, &metrics, limits));
-        Self { overrides, metrics, limits, view: Mutex::new(view) }
+    pub(super) fn new(
+        overrides: Arc<Overrides>,
+        metrics: Metrics,
+        top: Arc<Counters>,
+        limits: UpstreamLimits,
+    ) -> Self {
+        let view = Arc::new(View::new(&overrides, None, &metrics, Arc::clone(&top), limits));
+        Self { overrides, metrics, top, limits, view: Mutex::new(view) }
     }
 
     /// The view of the snapshot that is current now.
@@ -52,7 +61,8 @@ impl CachedView {
         let mut view = self.view.lock();
         // Whoever swaps the snapshot has the overrides fitted to it.
         if !self.is_current(&view) {
-            *view = Arc::new(View::new(&self.overrides, Some(&view), &self.metrics, self.limits));
+            let (metrics, top) = (&self.metrics, Arc::clone(&self.top));
+            *view = Arc::new(View::new(&self.overrides, Some(&view), metrics, top, self.limits));
         }
         Arc::clone(&view)
     }
@@ -65,7 +75,13 @@ impl CachedView {
 }
 
 impl View {
-    fn new(overrides: &Overrides, old: Option<&Self>, metrics: &Metrics, limits: UpstreamLimits) -> Self {
+    fn new(
+        overrides: &Overrides,
+        old: Option<&Self>,
+        metrics: &Metrics,
+        top: Arc<Counters>,
+        limits: UpstreamLimits,
+    ) -> Self {
         // In this order: what is taken is at least as new as its number.
         let generation = overrides.generation();
         let (overridden, placed) = (overrides.limits.fitted(), overrides.placement.fitted());
@@ -89,6 +105,7 @@ impl View {
             generation,
             upstreams,
             counters,
+            top,
             stream_idle: limits.stream_idle,
         }
     }

@@ -32,8 +32,9 @@ fn counted(work: impl FnOnce(Closing<'_>)) -> Vec<String> {
     let metrics = Metrics::register(&mut registry);
     let snapshots = Arc::new(ArcSwap::new(snapshot));
     let overrides = Arc::new(Overrides::new(Arc::clone(&snapshots), None, None, &Ownership::default()));
-    let view = CachedView::new(overrides, metrics.clone(), UpstreamLimits::default()).current();
     let top = &Top::default().worker();
+    let view =
+        CachedView::new(overrides, metrics.clone(), Arc::clone(top), UpstreamLimits::default()).current();
     work(Closing { view: &view, metrics: &metrics, top, arrived: Instant::now(), is_grpc: true });
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();

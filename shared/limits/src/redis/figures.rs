@@ -4,6 +4,8 @@ use cofferdam_model::TenantId;
 
 use super::core::Core;
 use super::link::{LinkMetrics, LinkState};
+use super::share::Place;
+use crate::BucketPolicy;
 
 /// How the sharing of limits goes, since the process began or as it is now.
 #[derive(Debug, Clone)]
@@ -45,6 +47,32 @@ impl Loan {
         let lease = &subject.tokens.lease;
         let tokens = if lease.has_ended(now_us) { 0 } else { lease.count() };
         Self { permits: subject.permits.worth(now_us), tokens }
+    }
+}
+
+/// The part of a limit that this process decides by itself while the store is away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalShare(Place);
+
+impl LocalShare {
+    /// The share of `tenant`'s limits, or of the ceiling.
+    pub(super) fn of(core: &Core, tenant: Option<&TenantId>) -> Self {
+        Self(core.terms.sharers.place(tenant))
+    }
+
+    /// How many routers share.
+    pub fn routers(self) -> u32 {
+        self.0.of
+    }
+
+    /// The permits of a limit of `limit`.
+    pub fn permits(self, limit: u32) -> u32 {
+        self.0.share(limit)
+    }
+
+    /// The bucket of a request that costs one token.
+    pub fn bucket(self, policy: BucketPolicy) -> BucketPolicy {
+        self.0.bucket(policy, 1)
     }
 }
 

@@ -49,7 +49,7 @@ mod words_checked;
 
 pub use accepted::{AcceptedBook, AcceptedFile};
 pub use call::{Call, CallBuilder, CallError};
-pub use figures::{Loan, SharingMetrics};
+pub use figures::{Loan, LocalShare, SharingMetrics};
 pub use keys::{BUCKETS, Fleet, FleetError, Key};
 pub use op::{Op, Permits, Report, Session, SessionError, Shape, Tokens, Window};
 pub use overrides::{All, Kept, Look, MAX_OVERRIDES, OverrideBook, Swap, Swapped, Version};

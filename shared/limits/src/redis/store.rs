@@ -9,7 +9,7 @@ use cofferdam_model::TenantId;
 
 use super::ask::ask;
 use super::core::Core;
-use super::figures::{Loan, SharingMetrics};
+use super::figures::{Loan, LocalShare, SharingMetrics};
 use super::keys::Fleet;
 use super::link::{Link, LinkError};
 
@@ -132,6 +132,17 @@ impl RedisStore {
     /// What this process has on loan for `tenant`.
     pub fn loan(&self, tenant: &TenantId) -> Loan {
         Loan::of(&self.0, tenant)
+    }
+
+    /// The part of `tenant`'s limits that this process decides by itself while the store is away; of the ceiling, without a tenant.
+    pub fn local_share(&self, tenant: Option<&TenantId>) -> LocalShare {
+        LocalShare::of(&self.0, tenant)
+    }
+
+    /// Whether the store lost what it knew of `tenant`, and lends nothing yet.
+    pub fn is_learning(&self, tenant: &TenantId) -> bool {
+        let now_us = self.0.terms.clock.now_us();
+        self.0.table.find(tenant).is_some_and(|subject| subject.is_learning(now_us))
     }
 
     /// Waits until the store was told of everything that was given back so far, or cannot be.

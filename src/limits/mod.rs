@@ -1,13 +1,15 @@
 //! `cofferdam limits`: what limits there are, for those who are bound by them, and what is changed of them.
 
 mod document;
+mod in_cells;
 mod live;
 mod openapi;
 mod shown;
 
 use std::process::ExitCode;
 
-pub(crate) use shown::{level_name, lines};
+pub(crate) use in_cells::level_name;
+pub(crate) use shown::lines;
 
 /// Show, change and publish limits
 #[derive(Debug, clap::Args)]

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::in_cells::{in_cells, level_name, without_store};
 use crate::asked::word;
 
 /// Where limits come from and what is in use, line by line: an override, the levels, quotas, the store.
@@ -24,16 +25,10 @@ pub(crate) fn lines(answer: &Value) -> Vec<String> {
         let used = if quota["used"].is_null() { String::new() } else { format!("{used} used of ") };
         lines.push(format!("quota: {used}{tokens} in {window_s} s"));
     }
+    lines.extend(in_cells(answer));
     lines.extend(of_store(answer));
+    lines.extend(without_store(answer));
     lines
-}
-
-/// What people call a level: a route's by what it matches.
-pub(crate) fn level_name(level: &Value) -> String {
-    match level["route"].as_str() {
-        Some(route) => format!("route {route}"),
-        None => word(&level["level"]),
-    }
 }
 
 fn of_override(answer: &Value) -> Option<String> {

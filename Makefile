@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # The engine's own compose, or the older command beside it.
 COMPOSE = $$(docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p cofferdam -f deploy/compose.yaml
-.PHONY: demo fleet-up fleet-down test soak lint bench bench-limits bench-peers bench-count faults-limits fuzz audit help prerequisites
+.PHONY: demo fleet-up fleet-down test soak lint bench bench-limits bench-peers bench-count faults-limits incidents fuzz audit help prerequisites
 
 demo: ## Watch one noisy and one poisonous tenant meet a fleet (45 s after the build)
 	cargo run --release -- demo
@@ -43,6 +43,9 @@ bench-count: ## Count what a request costs router and agent, in instructions (2 
 
 faults-limits: prerequisites ## Have faults of the store meet a fleet under load (4 min; FAULTS='link router' for some)
 	cargo bench --bench faults -- $(FAULTS)
+
+incidents: ## Make incidents happen to live fleets, and print what `cofferdam explain` says first of each
+	@cargo test -q --test it incidents::every -- --nocapture | grep '^|'
 
 fuzz: ## Fuzz every parser for FUZZ_SECONDS (60), without a sanitizer, so that stable Rust does
 	@cargo fuzz --version >/dev/null 2>&1 || cargo install --locked cargo-fuzz

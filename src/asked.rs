@@ -101,6 +101,11 @@ pub(crate) struct OfTenant {
 }
 
 impl OfTenant {
+    /// A question about a tenant to the router at `admin`.
+    pub(crate) fn at(tenant: &str, admin: &str) -> Self {
+        Self { tenant: tenant.to_owned(), at: At { admin: admin.to_owned(), json: false } }
+    }
+
     /// Asks the router for `what` of the tenant, a path such as `/limits`, and prints what it answers, as `shown` for people. What it
     /// will not take is bad input.
     pub(crate) fn ask(

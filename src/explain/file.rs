@@ -9,7 +9,7 @@ use cofferdam_placement::Placement;
 use cofferdam_router::placement_spec;
 use serde_json::{Value, json};
 
-use super::explanation::Explanation;
+use super::explanation::{Explanation, Seen};
 
 /// Explains a tenant by what a file says.
 pub(super) fn explain(path: &Path, tenant: &str) -> anyhow::Result<Explanation> {
@@ -52,7 +52,8 @@ pub(super) fn explain(path: &Path, tenant: &str) -> anyhow::Result<Explanation> 
         "zone_separated": table.zone_separated(),
     });
     let (limits, release) = (limits.unwrap_or(Value::Null), Value::Null);
-    Ok(Explanation { placement, limits, fleet: said, release, findings: Vec::new() })
+    let seen = Seen { placement, limits, fleet: said, release, recent: None };
+    Ok(Explanation::of(seen, Vec::new(), Vec::new()))
 }
 
 fn view(cell: &Cell) -> Value {

@@ -1,19 +1,27 @@
-//! An explanation for people: first where the tenant is and what is wrong, then the figures.
+//! An explanation for people: first what is wrong and what to do, then where the tenant is, then the figures.
 
 use std::time::Duration;
 
+use cofferdam_router::TenantRecent;
 use serde_json::Value;
 
-use super::explanation::Explanation;
+use super::explanation::{Explanation, Routers, Seen};
+use super::finding::Finding;
 use crate::asked::word;
 use crate::limits::lines;
 use crate::placed::{said, scope};
 use crate::{moved, rollout};
 
-/// The text. `is_live` says whether a router was asked.
-pub(super) fn text(explanation: &Explanation, is_live: bool) -> String {
-    let Explanation { placement, limits, fleet, release, findings } = explanation;
-    let mut lines_of = vec![where_it_is(placement)];
+/// The text.
+pub(super) fn text(explanation: &Explanation, findings: &[Finding]) -> String {
+    let Explanation { seen, recent, routers, .. } = explanation;
+    let Seen { placement, limits, fleet, release, .. } = seen;
+    let is_live = recent.is_some();
+    let mut lines_of: Vec<String> = findings.iter().flat_map(told).collect();
+    if !findings.is_empty() {
+        lines_of.push(String::new());
+    }
+    lines_of.push(where_it_is(placement));
     let said = said(placement);
     lines_of.extend(scope(placement).filter(|_| !said.is_empty()).into_iter().chain(said));
     lines_of.extend(moved::under_way(&placement["override"]["move"]).map(|phase| format!("it {phase}")));
@@ -23,17 +31,17 @@ pub(super) fn text(explanation: &Explanation, is_live: bool) -> String {
         lines_of.push(format!("{line}: {}", rollout::shown(release)));
     }
     lines_of.extend([whose_word(placement, fleet), String::new()]);
-    if findings.is_empty() && is_live {
-        lines_of.push(
-            "  Nothing is wrong: its cells are up and have room, and no limit of it is used up.".to_owned(),
-        );
+    if findings.is_empty()
+        && let Some(recent) = recent
+    {
+        lines_of.push(nothing_is_wrong(recent, routers.as_ref()));
     }
+    lines_of.extend(routers.as_ref().and_then(unasked));
     if !is_live {
         lines_of.push(
             "  By the file alone. How its cells are, and what is in use, a router knows: --admin.".to_owned(),
         );
     }
-    lines_of.extend(findings.iter().map(|finding| format!("  ! {finding}")));
     lines_of.push(String::new());
     lines_of.push(cells(placement).to_string());
     if is_live {
@@ -48,6 +56,38 @@ pub(super) fn text(explanation: &Explanation, is_live: bool) -> String {
         lines_of.extend(lines(limits));
     }
     lines_of.join("\n")
+}
+
+/// A finding, and what to do about it.
+fn told(finding: &Finding) -> Vec<String> {
+    let mark = if finding.is_fault { "!" } else { "-" };
+    let mut lines = vec![format!("  {mark} {}", finding.what)];
+    lines.extend((!finding.todo.is_empty()).then(|| format!("      {}", finding.todo)));
+    lines
+}
+
+fn nothing_is_wrong(recent: &TenantRecent, routers: Option<&Routers>) -> String {
+    let within = recent.covers_ms.div_ceil(1000);
+    let requests = match recent.requests {
+        0 => "it sent nothing lately".to_owned(),
+        n => format!("none of its {n} requests of the last {within} s was refused or failed"),
+    };
+    let all_well = "its cells are up and have room, no limit of it is used up";
+    match routers.map_or(0, Routers::n_unasked) {
+        0 => format!("  Nothing is wrong: {all_well}, and {requests}."),
+        _ => format!("  At the routers that were asked nothing is wrong: {all_well}, and {requests}."),
+    }
+}
+
+/// What was not asked may know better.
+fn unasked(routers: &Routers) -> Option<String> {
+    let (n, live) = (routers.n_unasked(), routers.live?);
+    (n > 0).then(|| {
+        format!(
+            "  {} of {live} live routers were asked: what the other {n} saw is not known. Name them as well: --admin URL --admin URL",
+            routers.asked
+        )
+    })
 }
 
 fn where_it_is(placement: &Value) -> String {
@@ -144,6 +184,7 @@ pub(super) fn seconds(ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use cofferdam_router::RecentAnswer;
     use serde_json::json;
 
     use super::*;
@@ -155,7 +196,8 @@ mod tests {
                 json!({ "revision": 7, "n_loose": 5, "n_slots": 20, "per_minute": 9, "ends_in_s": 90 });
             let placement = json!({ "tenant": "t", "shard": ["a", "b"], "reason": "slot", "slot": 7, "waits_for_release": waits });
             let (limits, fleet) = (Value::Null, json!({ "fleet": "f" }));
-            text(&Explanation { placement, limits, fleet, release, findings: Vec::new() }, true)
+            let seen = Seen { placement, limits, fleet, release, recent: Some(RecentAnswer::default()) };
+            text(&Explanation::of(seen, Vec::new(), Vec::new()), &[])
         };
         let line = "keeps those before until it is released: revision 7: 5 of 20 slots are released (25.0 %); 9 a minute";
         assert!(text(true).contains(line) && !text(false).contains(line), "{}", text(true));

@@ -32,6 +32,8 @@ pub(crate) struct TestCell {
     /// Where the agent takes requests.
     pub(crate) address: SocketAddr,
     pub(crate) probes: SocketAddr,
+    /// Where drills are begun.
+    pub(crate) admin: SocketAddr,
     agent: agent::Running,
 }
 
@@ -121,9 +123,11 @@ impl TestCell {
             ..usual
         };
         let (address, at_probes) = (data.local_addr().unwrap(), probes.local_addr().unwrap());
-        let listeners = agent::Listeners { data: vec![data], probes: Some(probes), admin: None };
+        let admin = listen::one(ANY).unwrap();
+        let at_admin = admin.local_addr().unwrap();
+        let listeners = agent::Listeners { data: vec![data], probes: Some(probes), admin: Some(admin) };
         let agent = agent::Agent::start(&parse(text), settings, listeners).unwrap();
-        Self { backend, address, probes: at_probes, agent }
+        Self { backend, address, probes: at_probes, admin: at_admin, agent }
     }
 
     /// The agent drains, and cuts what is left after four seconds.

@@ -178,11 +178,13 @@ impl CellArgs {
         let admin = self.allow_drills.then_some(self.admin);
         let wanted = Wanted { role, data, n_workers, admin, probes };
         let sockets = self.sockets.open(&wanted, passed).await?;
+        let bound = sockets.bound()?;
         let (data, probes, admin) = (sockets.data, sockets.probes, sockets.admin);
         tracing::info!(
             cell = %self.cell,
-            listen = %data[0].local_addr()?,
-            probes = %probes.local_addr()?,
+            listen = %bound.data,
+            admin = bound.admin.map(tracing::field::display),
+            probes = %bound.probes,
             backend = %behind.backend,
             workers = n_workers,
             revision = %fleet.revision,

@@ -115,6 +115,7 @@ async fn serve(
     let (data, admin, probes) = (args.listen, Some(args.admin), args.probe_listen);
     let wanted = Wanted { role: "router", data, n_workers, admin, probes };
     let sockets = args.sockets.open(&wanted, passed).await?;
+    let bound = sockets.bound()?;
     let mut succession = sockets.succession;
     let listeners = Listeners { data: sockets.data, admin: sockets.admin, probes: Some(sockets.probes) };
     let settings = Settings {
@@ -134,7 +135,15 @@ async fn serve(
     let before = Before::look(&fleet, &settings).await.context("--state names no folder that can be had")?;
     let router = Router::start(fleet, settings, listeners, before)?;
     router.serving().await;
-    tracing::info!(fleet = %name, %revision, listen = %router.data_address(), workers = n_workers, "router serves");
+    tracing::info!(
+        fleet = %name,
+        %revision,
+        listen = %bound.data,
+        admin = bound.admin.map(tracing::field::display),
+        probes = %bound.probes,
+        workers = n_workers,
+        "router serves"
+    );
     if let Err(error) = succession.serving().await {
         router.shutdown().await;
         return Err(error);

@@ -72,6 +72,25 @@ pub(crate) struct Sockets {
     pub(crate) succession: Succession,
 }
 
+/// The addresses at which a process listens, with the ports that the system chose where 0 was asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bound {
+    pub(crate) data: SocketAddr,
+    pub(crate) admin: Option<SocketAddr>,
+    pub(crate) probes: SocketAddr,
+}
+
+impl Sockets {
+    pub(crate) fn bound(&self) -> std::io::Result<Bound> {
+        let data = self
+            .data
+            .first()
+            .map_or_else(|| Err(std::io::ErrorKind::NotFound.into()), TcpListener::local_addr)?;
+        let admin = self.admin.as_ref().map(TcpListener::local_addr).transpose()?;
+        Ok(Bound { data, admin, probes: self.probes.local_addr()? })
+    }
+}
+
 /// A process's place between the one that it follows and the one that follows it.
 #[derive(Debug)]
 pub(crate) struct Succession {

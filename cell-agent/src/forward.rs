@@ -4,10 +4,10 @@
 //! idempotent or none of it was written. Whatever else is lost is told to the router, which knows the other cell.
 
 use std::io;
-use std::net::IpAddr;
 
 use cofferdam_model::{ClassName, headers};
 use cofferdam_proxy::fields;
+use cofferdam_proxy::forwarding::{self, Came, Forwarding};
 use cofferdam_proxy::grpc::{self, Call, Code};
 use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::replay::{BodyError, ReplayBody};
@@ -61,8 +61,10 @@ const ROOM: usize = 512;
 /// What a request to the backend says about its way so far.
 #[derive(Debug)]
 pub(crate) struct Relay<'a> {
-    pub(crate) peer: IpAddr,
-    pub(crate) trusted: bool,
+    /// The connection that it came by.
+    pub(crate) came: Came,
+    /// In which fields the backend is told of that.
+    pub(crate) forwarding: &'a Forwarding,
     pub(crate) now: Instant,
     pub(crate) version: Version,
     /// This agent's pseudonym in Via.
@@ -93,7 +95,7 @@ pub(crate) fn prepare(map: &mut HeaderMap, request: &Classified, relay: &Relay<'
     if takes_trailers || relay.call.is_grpc() {
         fields::take_trailers(&mut lines);
     }
-    fields::say_forwarded(map, &mut lines, relay.peer, relay.trusted);
+    forwarding::say(map, &mut lines, relay.came, relay.forwarding);
     relay.via.add_line(map, &mut lines, relay.version);
     relay.call.say_timeout(map, &mut lines);
     let remaining = request.deadline.saturating_duration_since(relay.now);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use cofferdam_bulkhead::{Compartments, Place};
 use cofferdam_model::{CallEnd, Resort, headers};
 use cofferdam_proxy::census::{Census, Counted};
-use cofferdam_proxy::fields;
+use cofferdam_proxy::forwarding::{self, Came, Scheme};
 use cofferdam_proxy::grpc::{self, Call};
 use cofferdam_proxy::guard::Guarded;
 use cofferdam_proxy::payload::Payload;
@@ -175,11 +175,13 @@ impl Journey {
     ) -> Result<Option<Box<Traveller>>, Rejection> {
         let (mut head, body) = request.into_parts();
         let Some(target) = request::check(&mut head, &self.cell.via)? else { return Ok(None) };
-        let call = Call::read(&head, arrived).map_err(BadRequest::from)?;
         let rules = self.cell.classifier.rules();
+        // First of all that looks at fields: what reads as ours is not there any more.
+        rules.edge.names.clean(&mut head.headers).map_err(BadRequest::from)?;
+        let call = Call::read(&head, arrived).map_err(BadRequest::from)?;
         let mut is = self.cell.classifier.classify(&rules, peer.ip(), &head, arrived)?;
         is.deadline = call.bound(is.deadline);
-        let withheld = || Withheld::new(&head.headers, headers::is_internal, []);
+        let withheld = || Withheld::new(&head.headers, headers::is_internal, []).guarded(&rules.edge.names);
         let body = ReplayBody::without(body, head.version, self.cell.body, withheld);
         Ok(Some(Box::new(Traveller { peer, head, target, body, call, is, rules })))
     }
@@ -254,8 +256,8 @@ impl Journey {
         record.admitted(began);
         let timed = rules.following.begin(is.class);
         let relay = Relay {
-            peer: peer.ip(),
-            trusted: is.from_router,
+            came: Came { peer: peer.ip(), trusted: is.from_router, scheme: Scheme::Http },
+            forwarding: &rules.edge.forwarding,
             now: began,
             version: head.version,
             via: &self.cell.via,
@@ -267,7 +269,7 @@ impl Journey {
             method: &head.method,
             target: &target,
             fields: &head.headers,
-            withheld: |name| headers::is_internal(name) || fields::is_said_anew(name),
+            withheld: |name| headers::is_internal(name) || forwarding::is_said_anew(name),
             lines: &lines,
             upgrade,
         };

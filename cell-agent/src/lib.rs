@@ -16,6 +16,7 @@ mod busiest;
 mod captured;
 mod classify;
 mod drills;
+mod edge;
 mod following;
 mod forward;
 mod gate;

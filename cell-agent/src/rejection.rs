@@ -174,6 +174,8 @@ fn bad_request(bad: &BadRequest) -> Problem {
             (StatusCode::URI_TOO_LONG, "target_too_long", "Target is too long")
         }
         BadRequest::Target(TargetError::Host | TargetError::HostsDiffer | TargetError::Path)
+        | BadRequest::AmbiguousPath
+        | BadRequest::Name(_)
         | BadRequest::Timeout(_) => (StatusCode::BAD_REQUEST, "request_malformed", "Request is malformed"),
         BadRequest::Loop => (StatusCode::LOOP_DETECTED, "loop", "Request loops"),
     };

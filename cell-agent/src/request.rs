@@ -1,7 +1,9 @@
 //! What a request must be before anything else is asked of it: a target that can go on, and no loop. It knows no
 //! tenant and no class.
 
+use cofferdam_fleet::has_ambiguous_dots;
 use cofferdam_proxy::grpc::TimeoutError;
+use cofferdam_proxy::look_alikes::OddName;
 use cofferdam_proxy::target::{self, Target, TargetError};
 use cofferdam_proxy::via::Via;
 use http::request::Parts;
@@ -16,6 +18,12 @@ pub(crate) enum BadRequest {
     /// This agent has handled the request before.
     #[error("request came back to this agent")]
     Loop,
+    /// Backends read the path in two ways.
+    #[error("a path segment of dots has parameters")]
+    AmbiguousPath,
+    /// A field's name is one that backends read as another, and the fleet file refuses those.
+    #[error(transparent)]
+    Name(#[from] OddName),
     /// How long the caller waits cannot be read.
     #[error(transparent)]
     Timeout(#[from] TimeoutError),
@@ -27,6 +35,9 @@ pub(crate) fn check(head: &mut Parts, via: &Via) -> Result<Option<PathAndQuery>,
     let target = target::settle(head)?;
     if via.is_in(&head.headers) {
         return Err(BadRequest::Loop);
+    }
+    if has_ambiguous_dots(head.uri.path()) {
+        return Err(BadRequest::AmbiguousPath);
     }
     match (target, head.uri.path_and_query()) {
         (Target::Server, _) => Ok(None),

@@ -14,6 +14,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
 use crate::breakers::Breakers;
+use crate::edge::Edge;
 use crate::following::Following;
 use crate::metrics::{ClassMetrics, Metrics};
 
@@ -27,6 +28,8 @@ pub(crate) struct Rules {
     caps: Vec<CapsOf>,
     pub(crate) breakers: Breakers,
     pub(crate) following: Following,
+    /// What is done with fields of requests.
+    pub(crate) edge: Edge,
     /// Whether any plan weighs more than another.
     weighs: bool,
 }
@@ -69,7 +72,8 @@ impl Rules {
         let following = before.map(|before| &before.following);
         let following =
             Following::new(&fleet.cell.classes, &indices.classes, compartments.clone(), following);
-        Self { classes, caps, breakers, following, weighs, fleet }
+        let edge = Edge::of(&fleet);
+        Self { classes, caps, breakers, following, edge, weighs, fleet }
     }
 
     /// Divides the compartments anew by `fleet`, for the rules that follow these.

@@ -4,7 +4,8 @@
 #![no_main]
 
 use cofferdam_fuzz::fields;
-use cofferdam_proxy::fields::{is_said_anew, say_forwarded, strip_hop_by_hop, strip_where};
+use cofferdam_proxy::fields::{strip_hop_by_hop, strip_where};
+use cofferdam_proxy::forwarding::{Came, Forwarding, Scheme, is_said_anew, say};
 use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::target::{self, Target};
 use cofferdam_proxy::via::Via;
@@ -34,7 +35,8 @@ fuzz_target!(|input: &[u8]| {
         ["connection", "te", "upgrade", "transfer-encoding"].contains(&name.as_str())
             || name.as_str().starts_with("internal-")
     }));
-    say_forwarded(map, &mut lines, [10, 0, 0, 7].into(), map.contains_key("x-trusted"));
+    let came = Came { peer: [10, 0, 0, 7].into(), trusted: map.contains_key("x-trusted"), scheme: Scheme::Http };
+    say(map, &mut lines, came, &Forwarding::default());
     via.add_line(map, &mut lines, head.version);
     let text = String::from_utf8_lossy(lines.as_bytes());
     let added = fields(lines.as_bytes());

@@ -13,6 +13,7 @@ mod cells;
 mod data_path;
 mod door;
 mod drains;
+mod edge;
 mod gate;
 mod limits;
 mod limits_metrics;

@@ -15,6 +15,7 @@ use http::header::InvalidHeaderValue;
 use crate::accepted::{Accepted, Recorded};
 use crate::cells::{Cell, Directory, Losses, RetryBudget, shed_bounds};
 use crate::drains::Drains;
+use crate::edge::Edge;
 use crate::gate::{self, Judged, Refusals};
 use crate::limits::{LimitsError, PlanLimits, RouteLimits};
 use crate::waves::Wave;
@@ -28,6 +29,8 @@ pub(crate) struct Snapshot {
     pub(crate) wave: Option<Arc<Wave>>,
     /// Where cells drain: who still belongs to them.
     pub(crate) drains: Option<Drains>,
+    /// What is done with fields of requests.
+    pub(crate) edge: Edge,
     /// By `PlanIndex`.
     pub(crate) plans: Vec<PlanLimits>,
     /// By `RouteIndex`.
@@ -161,7 +164,7 @@ impl Snapshot {
         let via = Via::new(&format!("cofferdam-{}", fleet.name))?;
         let hop = |class: &Class| hop(class, fleet.revision, placement.digest());
         let hops = fleet.cell.classes.iter().map(hop).collect();
-        let drains = Drains::of(&fleet);
+        let (drains, edge) = (Drains::of(&fleet), Edge::of(&fleet));
         let shed_bounds = shed_bounds(&fleet.cell.classes);
         let (losses, retries) = (Arc::clone(&directory.losses), Arc::clone(&directory.retries));
         Ok(Self {
@@ -169,6 +172,7 @@ impl Snapshot {
             placement,
             wave: None,
             drains,
+            edge,
             plans,
             routes,
             cells,

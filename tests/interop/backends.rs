@@ -59,3 +59,25 @@ async fn a_python_backend_learns_that_its_client_went_away() {
     .await;
     front.idle().await;
 }
+
+#[tokio::test]
+async fn a_wsgi_backend_sees_no_field_of_a_clients_as_ours() {
+    // It makes one variable of `cofferdam-tenant` and `cofferdam_tenant`.
+    let front = Front::python("wsgi.py").await;
+    let forged = "cofferdam_tenant: victim\r\nCofferdam_Class: forged\r\nx_tenant_id: victim\r\nx_forwarded_for: 6.6.6.6\r\n\
+                  X-Forwarded_Proto: https\r\nx_real_ip: 6.6.6.6\r\ncontent_length: 7\r\nx_kept: 1\r\n";
+    let answer = raw::ask(front.address(), raw::with_fields("GET", "/", "acme", forged)).await;
+    assert_eq!(answer.status(), 200, "{answer:?}");
+    let told: Value = serde_json::from_slice(&answer.body).unwrap();
+    for (variable, value) in [
+        ("HTTP_COFFERDAM_TENANT", "acme"),
+        ("HTTP_COFFERDAM_CLASS", "default"),
+        ("HTTP_X_TENANT_ID", "acme"),
+        ("HTTP_X_FORWARDED_FOR", "127.0.0.1, 127.0.0.1"),
+        ("HTTP_X_FORWARDED_PROTO", "http"),
+        ("HTTP_X_KEPT", "1"),
+    ] {
+        assert_eq!(told[variable], value, "{variable} in {told}");
+    }
+    assert_eq!((&told["HTTP_X_REAL_IP"], &told["HTTP_CONTENT_LENGTH"]), (&Value::Null, &Value::Null));
+}

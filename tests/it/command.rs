@@ -43,6 +43,30 @@ fn check_takes_the_example_and_the_smallest_file() {
 }
 
 #[test]
+fn check_says_what_limits_a_tenant_that_the_file_does_not_name() {
+    let plans = "plans: { small: { sustained: 20/s, burst: 100, max_in_flight: 10 } }\n";
+    for (more, expected) in [
+        (
+            "",
+            "a tenant that tenant.plan_of does not name has plan default: 1000/s, a burst of 2000, 200 in flight, as in each file without plans",
+        ),
+        (
+            &format!("{plans}tenant: {{ unknown: small }}\n"),
+            "a tenant that tenant.plan_of does not name has plan small: 20/s, a burst of 100, 10 in flight",
+        ),
+        (
+            &format!("{plans}tenant: {{ plan_of: {{ acme: small }} }}\n"),
+            "a tenant that tenant.plan_of does not name is refused (404)",
+        ),
+        ("limits: { mode: off }\n", "limits.mode is off: no tenant is limited"),
+    ] {
+        let (code, printed) = check(&format!("{TWO_CELLS}{more}"));
+        assert_eq!(code, 0, "{printed}");
+        assert!(printed.ends_with(&format!("/fleet.yaml: {expected}\n")), "{printed}");
+    }
+}
+
+#[test]
 fn a_time_that_no_clock_can_add_is_refused_before_anything_runs() {
     let agent = ["agent", "--fleet", EXAMPLE, "--cell", "cell-a", "--backend", "http://127.0.0.1:1"];
     let router = ["router", "--fleet", EXAMPLE];

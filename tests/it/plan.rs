@@ -6,8 +6,11 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::files::cell_id;
-use crate::support::processes::run;
+use crate::support::files::{cell_id, fleet};
+use crate::support::processes::{free_port, run};
+use crate::support::raw::get;
+use crate::support::routers::TestRouter;
+use crate::support::scripted::Scripted;
 
 /// Two fleet files in a folder of their own.
 struct Change {
@@ -76,7 +79,17 @@ fn a_ninth_cell_moves_two_ninths_and_passes() {
     let json = done.json();
     let mut keys: Vec<_> = json.as_object().unwrap().keys().map(String::as_str).collect();
     keys.sort_unstable();
-    let words = ["cells", "moved", "moved_twice", "primary_moved", "refused", "share_both", "violations"];
+    let words = [
+        "cells",
+        "changes",
+        "moved",
+        "moved_twice",
+        "primary_moved",
+        "refused",
+        "share_both",
+        "tenants",
+        "violations",
+    ];
     assert_eq!(keys, words);
     near(&json["moved"], 2.0 / 9.0);
     near(&json["primary_moved"], 1.0 / 9.0);
@@ -195,4 +208,111 @@ fn a_file_that_no_router_would_take_is_told_and_one_that_is_none_exits_with_2() 
     for (from, to) in [(old.as_str(), "fleet: ["), ("fleet: [", old.as_str())] {
         assert_eq!(Change::new(from, to).plan(&["--json"]).code, 2);
     }
+}
+
+/// The changes of a run with `--json`: each setting with its values, and the known tenants that it touches.
+fn changes(done: &Done) -> Vec<(String, Value, Value, u64, bool)> {
+    let change = |change: &Value| {
+        let setting = change["setting"].as_str().unwrap().to_owned();
+        let (before, after) = (change["before"].clone(), change["after"].clone());
+        (setting, before, after, change["tenants"].as_u64().unwrap(), change["others"].as_bool().unwrap())
+    };
+    done.json()["changes"].as_array().unwrap().iter().map(change).collect()
+}
+
+#[test]
+fn a_default_plan_that_gets_smaller_is_told_with_the_tenants_that_it_touches() {
+    let plans = |sustained: &str| {
+        format!(
+            "plans: {{ default: {{ sustained: {sustained}, burst: 2000, max_in_flight: 200 }}, \
+             big: {{ sustained: 9k/s, burst: 9k, max_in_flight: 900 }} }}\n\
+             tenant: {{ unknown: default, plan_of: {{ acme: big, globex: default }} }}\n"
+        )
+    };
+    let change = Change::new(&file(1, &["east"; 8], &plans("1000/s")), &file(2, &["east"; 8], &plans("5/s")));
+    let done = change.plan(&["--json"]);
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+    assert_eq!(done.json()["tenants"], json!({ "known": 2, "moved": 0 }));
+    let sustained = ("plans.default.sustained".to_owned(), json!("1000/s"), json!("5/s"));
+    let revision = ("revision".to_owned(), json!("1"), json!("2"), 0, false);
+    assert_eq!(changes(&done), [revision, (sustained.0, sustained.1, sustained.2, 1, true)]);
+    let table = change.plan(&[]);
+    let line = table.stdout.lines().find(|line| line.contains("plans.default.sustained")).unwrap();
+    let words: Vec<_> = line.split_whitespace().collect();
+    assert_eq!(words, ["plans.default.sustained", "1000/s", "5/s", "1", "of", "2,", "and", "others"]);
+    assert!(table.stdout.contains("0 of 2 that are known"), "{}", table.stdout);
+    // Whoever stands on a list is known.
+    let list = change.files[0].with_file_name("tenants");
+    std::fs::write(&list, "hooli\nacme\ninitech # small\n").unwrap();
+    let done = change.plan(&["--json", "--tenants", list.to_str().unwrap()]);
+    assert_eq!((done.json()["tenants"]["known"].as_u64(), changes(&done)[1].3), (Some(4), 3));
+}
+
+#[test]
+fn a_file_that_changes_no_setting_says_so_and_a_long_list_of_changes_is_cut_short() {
+    let old = file(1, &["east"; 3], "");
+    let done = Change::new(&old, &old.replace("revision: 1", "revision: 2")).plan(&[]);
+    assert!(done.stdout.ends_with("No other setting changes.\n"), "{}", done.stdout);
+    let plan = "plans: { p: { sustained: 1/s, burst: 1, max_in_flight: 1 } }\n";
+    let named: Vec<_> = (0..25).map(|at| format!("t{at}: p")).collect();
+    let named = format!("{plan}tenant: {{ plan_of: {{ {} }} }}\n", named.join(", "));
+    let change = Change::new(&file(1, &["east"; 3], plan), &file(2, &["east"; 3], &named));
+    let text = change.plan(&[]).stdout;
+    assert_eq!(text.matches("tenant.plan_of.t").count(), 20, "{text}");
+    assert!(text.contains("and 5 more of tenant.plan_of, not shown (--json has all)"), "{text}");
+    assert_eq!(changes(&change.plan(&["--json"])).len(), 26);
+}
+
+#[test]
+fn a_cell_a_pin_and_a_characters_change_count_their_own_tenants() {
+    let with = |rest: &str| {
+        format!(
+            "tenant: {{ extra_characters: '_', unknown: p }}\nplans: {{ p: {{ sustained: 1/s, burst: 1, max_in_flight: 1 }} }}\n{rest}"
+        )
+    };
+    let pins = "placement: { pins: { acme: [cell-a, cell-b], globex: [cell-c, cell-d] } }\n";
+    let old = file(1, &["east"; 4], &with(pins));
+    let new = old
+        .replace("revision: 1", "revision: 2")
+        .replace("'http://a:1'", "'http://a:9'")
+        .replace("extra_characters: '_', ", "")
+        .replace("globex: [cell-c, cell-d]", "globex: [cell-d, cell-c]");
+    let change = Change::new(&old, &new);
+    let list = change.files[0].with_file_name("tenants");
+    std::fs::write(&list, "a_b\n").unwrap();
+    let done = change.plan(&["--json", "--tenants", list.to_str().unwrap()]);
+    assert_eq!(done.json()["tenants"], json!({ "known": 3, "moved": 1 }));
+    let touched = |setting: &str| {
+        let found = changes(&done).into_iter().find(|change| change.0 == setting);
+        let (_, _, _, tenants, others) = found.unwrap_or_else(|| panic!("{setting}: {}", done.stdout));
+        (tenants, others)
+    };
+    let on_a = touched("cells[cell-a].url");
+    assert!((1..=2).contains(&on_a.0) && on_a.1, "acme, and a_b if its slot says so: {on_a:?}");
+    assert_eq!(touched("placement.pins.globex"), (1, false));
+    assert_eq!(touched("tenant.extra_characters"), (1, true));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_router_says_whom_it_has_seen_lately() {
+    let cells = Scripted::cells(2).await;
+    let addresses: Vec<_> = cells.iter().map(|cell| cell.address).collect();
+    let running = fleet(&addresses, "");
+    let router = TestRouter::start(&running);
+    for tenant in ["acme", "globex", "hooli"] {
+        assert_eq!(router.ask(get("/", tenant)).await.status(), 200);
+    }
+    let new = format!("{running}ceiling: {{ max_in_flight: 9 }}\n");
+    let change = Change::new(&running, &new);
+    let admin = format!("http://{}/", router.admin);
+    let plan = |flags: &[&str]| tokio::task::block_in_place(|| change.plan(flags));
+    let done = plan(&["--json", "--admin", &admin]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let ceiling = changes(&done).into_iter().find(|change| change.0 == "ceiling.max_in_flight").unwrap();
+    assert_eq!((ceiling.2, ceiling.3, ceiling.4), (json!("9"), 3, true));
+    // Exit code 1 is the gate's: whoever cannot be asked is another's fault.
+    let nobody = format!("http://{}", free_port());
+    let done = plan(&["--admin", &nobody]);
+    assert_eq!((done.code, done.stdout.as_str()), (2, ""));
+    assert!(done.stderr.contains("could not ask the router at http://127.0.0.1:"), "{}", done.stderr);
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use tokio::net::TcpStream;
 
 use crate::support::files::{PINS, alone, fleet, revision};
 use crate::support::metrics::scrape;
@@ -233,4 +234,56 @@ async fn a_tenant_whose_request_kills_its_cells_is_named_in_the_log_and_as_a_met
     let named = "it is sent to its home cell alone for 60 s tenant=acme first=cell-a second=cell-b";
     eventually("the log to name it", async || fleet.router.log().contains(named).then_some(())).await;
     assert_eq!(confined().await, (1.0, 1.0));
+}
+
+/// The address that a line of the log gives a listener.
+fn logged_address(log: &str, line: &str, listener: &str) -> Option<SocketAddr> {
+    let line = log.lines().find(|text| text.contains(line))?;
+    let (_, rest) = line.split_once(&format!(" {listener}="))?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+#[tokio::test]
+async fn every_listener_on_port_0_is_logged_with_the_port_that_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fleet.yaml");
+    std::fs::write(
+        &file,
+        "fleet: f\ncells: [{ id: a, url: 'http://127.0.0.1:1' }, { id: b, url: 'http://127.0.0.1:2' }]\n",
+    )
+    .unwrap();
+    let any = "127.0.0.1:0";
+    let own = [
+        "--fleet",
+        file.to_str().unwrap(),
+        "--listen",
+        any,
+        "--admin",
+        any,
+        "--probe-listen",
+        any,
+        "--workers",
+        "2",
+    ];
+    let router = Process::start(folder.path(), "router", &[&["router"], &own[..]].concat());
+    let cell = Process::start(
+        folder.path(),
+        "cell",
+        &[&["cell", "--cell", "a", "--allow-drills"], &own[..]].concat(),
+    );
+    for (process, line) in [(&router, "router serves"), (&cell, "agent starts")] {
+        let mut addresses = Vec::new();
+        for listener in ["listen", "admin", "probes"] {
+            let address =
+                eventually(listener, || std::future::ready(logged_address(&process.log(), line, listener)))
+                    .await;
+            assert_ne!(address.port(), 0, "{}", process.log());
+            addresses.push(address);
+        }
+        for address in &addresses {
+            assert!(TcpStream::connect(address).await.is_ok(), "{address}: {}", process.log());
+        }
+        addresses.dedup();
+        assert_eq!(addresses.len(), 3);
+    }
 }

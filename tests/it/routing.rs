@@ -190,3 +190,63 @@ async fn the_paths_bytes_go_on_unchanged() {
     let seen = cells.a.seen().pop().unwrap().head;
     assert_eq!((seen.second_word(), seen.field("host")), ("/x/./y?z", Some("other.example:81")));
 }
+
+#[tokio::test]
+async fn a_host_names_its_tenant_in_every_spelling_of_the_host() {
+    // Hosts have no case, and a name may be written with the root's dot (RFC 3986 section 3.2.2).
+    let cells = start(SOURCES).await;
+    for (host, cell) in [
+        ("ACME.app.example", "cell-a"),
+        ("acme.app.example.", "cell-a"),
+        ("Acme.App.Example.:8080", "cell-a"),
+        ("gLOBEX.app.example:443", "cell-b"),
+    ] {
+        let answer = cells.router.ask(hosted(host, "/", "")).await;
+        assert_eq!((answer.status(), answer.text().as_str()), (200, cell), "{host}");
+    }
+    // What is reserved is so in every spelling, and agreement is of tenants and not of letters.
+    let reserved = cells.router.ask(hosted("WWW.app.example.", "/t/globex/", "")).await;
+    assert_eq!((reserved.status(), reserved.text().as_str()), (200, "cell-b"));
+    let agreeing = cells.router.ask(hosted("ACME.app.example.", "/", "x-tenant-id: acme\r\n")).await;
+    assert_eq!(agreeing.status(), 200);
+    for host in ["acme.app.example..", ".app.example.", "acme..app.example"] {
+        assert_eq!(cells.router.ask(hosted(host, "/", "")).await.status(), 400, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn parameters_of_a_segment_hide_neither_a_tenant_nor_a_route() {
+    let limited = format!(
+        "{SOURCES}  unknown: usual\nplans: {{ usual: {{ sustained: 1000/s, burst: 1000, max_in_flight: 100 }} }}\n\
+         routes:\n  - {{ match: {{ path: /admin/secret }}, class: default, limit: {{ sustained: 1/h, burst: 1 }} }}\n\
+         cell: {{ classes: {{ default: {{}} }} }}\n"
+    );
+    let cells = start(&limited).await;
+    let tenant = "x-tenant-id: acme\r\n";
+    assert_eq!(cells.router.ask(hosted("test.example", "/admin/secret", tenant)).await.status(), 200);
+    // As a backend such as Tomcat reads it, it is the same route, and its limit is used up.
+    for path in [
+        "/admin;x=1/secret",
+        "/admin/secret;jsessionid=1",
+        "/admin;/secret;/x",
+        "/;x/admin/secret",
+        "/admin%3bx/secret",
+        "/admin;a=%2F/./secret",
+        "/%61dmin;x/%2e/secret",
+    ] {
+        let answer = cells.router.ask(hosted("test.example", path, tenant)).await;
+        assert_eq!((answer.status(), answer.problem().as_str()), (429, "route_rate"), "{path}");
+    }
+    for path in ["/administer;x/secret", "/admin;x/secrets"] {
+        assert_eq!(cells.router.ask(hosted("test.example", path, tenant)).await.status(), 200, "{path}");
+    }
+    // The bytes go on as they came, and a tenant's segment is what stands before its parameters.
+    let answer = cells.router.ask(hosted("test.example", "/t/globex;v=2/x", "")).await;
+    assert_eq!((answer.status(), answer.text().as_str()), (200, "cell-b"));
+    assert_eq!(cells.b.only().head.second_word(), "/t/globex;v=2/x");
+    // Some servers resolve `..;x` and some do not: neither reading may be chosen by who asks.
+    for path in ["/t/acme/..;/globex", "/x/..;a=b/admin", "/x/.;/y", "/x/%2e%2e;/y", "/x/..%3b/y"] {
+        let answer = cells.router.ask(hosted("test.example", path, tenant)).await;
+        assert_eq!((answer.status(), answer.problem().as_str()), (400, "bad_request"), "{path}");
+    }
+}

@@ -1,8 +1,9 @@
 //! Whose request is it? The first source that is present decides; nothing falls back to a default tenant.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
-use cofferdam_fleet::{Route, Source, SourceKind, normal_path};
+use cofferdam_fleet::{Route, Source, SourceKind, has_ambiguous_dots, normal_path};
 use cofferdam_limits::{Demand, Levels};
 use cofferdam_model::{CellIndex, TenantId};
 use http::header::HOST;
@@ -55,6 +56,9 @@ impl<'v> Identified<'v> {
 pub(super) fn identify<'v>(view: &'v View, peer: IpAddr, head: &Parts) -> Result<Identified<'v>, Rejection> {
     let snapshot = &*view.snapshot;
     let fleet = &snapshot.fleet;
+    if has_ambiguous_dots(head.uri.path()) {
+        return Err(Rejection::new(Reason::BadRequest, "a path segment of dots has parameters"));
+    }
     // One path for both: a backend that resolves `/t/acme/../globex` must not serve what acme was admitted for.
     let path = normal_path(head.uri.path());
     let tenant = tenant(&fleet.tenant.sources, snapshot, peer, head, &path)?;
@@ -115,7 +119,7 @@ fn tenant(
             continue;
         }
         let Some(said) = said(&source.kind, peer, head, path)? else { continue };
-        let tenant = TenantId::parse(said, &snapshot.fleet.tenant.alphabet)
+        let tenant = TenantId::parse(&said, &snapshot.fleet.tenant.alphabet)
             .map_err(|error| Rejection::new(Reason::BadTenant, error.to_string()))?;
         match decided {
             Some(first) if first != tenant => {
@@ -139,7 +143,7 @@ fn said<'r>(
     peer: IpAddr,
     head: &'r Parts,
     path: &'r str,
-) -> Result<Option<&'r [u8]>, Rejection> {
+) -> Result<Option<Cow<'r, [u8]>>, Rejection> {
     match kind {
         SourceKind::Header { name, trusted } => {
             if !trusted.trusts(peer) {
@@ -147,32 +151,48 @@ fn said<'r>(
             }
             let mut values = head.headers.get_all(name).iter();
             match (values.next(), values.next()) {
-                (first, None) => Ok(first.map(|value| value.as_bytes())),
+                (first, None) => Ok(first.map(|value| value.as_bytes().into())),
                 _ => Err(Rejection::new(Reason::TenantsDiffer, format!("{name} is there more than once"))),
             }
         }
         SourceKind::Host(pattern) => {
             let host = head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-            Ok(label_before(host, &pattern.suffix)
-                .filter(|label| !pattern.reserved.contains(label.to_ascii_lowercase().as_str()))
-                .map(str::as_bytes))
+            let label = label_before(host, &pattern.suffix).map(without_case);
+            Ok(label.filter(|label| !pattern.reserved.contains(&**label)).map(into_bytes))
         }
         SourceKind::Path(pattern) => {
             let rest = path.strip_prefix(&*pattern.prefix);
-            Ok(rest.map(|rest| rest.split('/').next().unwrap_or_default().as_bytes()))
+            Ok(rest.map(|rest| rest.split('/').next().unwrap_or_default().as_bytes().into()))
         }
     }
 }
 
-/// The label in front of `suffix` in `host`, whose port does not count. Host names have no case.
+/// The label in front of `suffix` in `host`, whose port does not count, nor does the dot of the root behind it. Host names have
+/// no case.
 fn label_before<'h>(host: &'h str, suffix: &str) -> Option<&'h str> {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
+    let name = name.strip_suffix('.').unwrap_or(name);
     let at = name.len().checked_sub(suffix.len())?;
     let (label, rest) = name.split_at_checked(at)?;
     (rest.eq_ignore_ascii_case(suffix) && !label.is_empty() && !label.contains('.')).then_some(label)
+}
+
+/// A label in the one spelling that a tenant has: host names have no case, and browsers write them so.
+fn without_case(label: &str) -> Cow<'_, str> {
+    match label.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => label.to_ascii_lowercase().into(),
+        false => label.into(),
+    }
+}
+
+fn into_bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
+    match text {
+        Cow::Borrowed(text) => text.as_bytes().into(),
+        Cow::Owned(text) => text.into_bytes().into(),
+    }
 }
 
 #[cfg(test)]
@@ -184,8 +204,17 @@ mod tests {
         let suffix = ".app.example";
         assert_eq!(label_before("acme.app.example", suffix), Some("acme"));
         assert_eq!(label_before("acme.App.Example:8080", suffix), Some("acme"));
-        for other in ["app.example", ".app.example", "a.b.app.example", "acme.other.example", "", "[::1]:80"]
-        {
+        assert_eq!(label_before("acme.app.example.", suffix), Some("acme"));
+        assert_eq!(label_before("acme.app.example.:8080", suffix), Some("acme"));
+        for other in [
+            "app.example",
+            ".app.example",
+            "a.b.app.example",
+            "acme.other.example",
+            "",
+            "[::1]:80",
+            "acme.app.example..",
+        ] {
             assert_eq!(label_before(other, suffix), None, "{other}");
         }
     }

@@ -187,8 +187,10 @@ impl DataPath {
             Ok(Target::Server) => return Err(closing.about_itself().into()),
             Err(rejection) => return Err(stray(closing, rejection).into()),
         }
-        let call = Call::read(&head, closing.arrived.into())
-            .map_err(|error| closing.reject(Rejection::new(Reason::BadRequest, error.to_string())))?;
+        // First of all that looks at fields: what reads as ours is not there any more.
+        snapshot.edge.names.clean(&mut head.headers).map_err(|error| closing.reject(bad_request(error)))?;
+        let call =
+            Call::read(&head, closing.arrived.into()).map_err(|error| closing.reject(bad_request(error)))?;
         let identified =
             identify::identify(view, peer.ip(), &head).map_err(|rejection| closing.reject(rejection))?;
         if published::is_asked(&head, &identified, snapshot) {
@@ -204,7 +206,8 @@ impl DataPath {
             span.record("class", snapshot.fleet.cell.classes[class.get()].name.as_str());
         }
         let named = identify::tenant_fields(snapshot);
-        let withheld = || Withheld::new(&head.headers, headers::is_internal, named);
+        let withheld =
+            || Withheld::new(&head.headers, headers::is_internal, named).guarded(&snapshot.edge.names);
         let body = ReplayBody::without(body, head.version, self.body, withheld);
         match self.outgoing(head, call, &body, &identified, snapshot, peer) {
             Ok(outgoing) => Ok(Traveller { closing, call, body, identified, inside, outgoing }),
@@ -272,6 +275,10 @@ fn stray(closing: Closing<'_>, rejection: Rejection) -> Response<Reply> {
         response.headers_mut().insert(ALLOW, target::ALLOWED);
     }
     response
+}
+
+fn bad_request(error: impl ToString) -> Rejection {
+    Rejection::new(Reason::BadRequest, error.to_string())
 }
 
 fn settle(head: &mut Parts) -> Result<Target, Rejection> {

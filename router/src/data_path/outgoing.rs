@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use cofferdam_fleet::Route;
 use cofferdam_model::{Hop, Resort, headers};
 use cofferdam_proxy::fields;
+use cofferdam_proxy::forwarding::{self, Came, Scheme};
 use cofferdam_proxy::grpc::Call;
 use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::trace;
@@ -60,7 +61,9 @@ impl Outgoing {
         if takes_trailers || call.is_grpc() {
             fields::take_trailers(&mut lines);
         }
-        fields::say_forwarded(&mut map, &mut lines, peer, is_trusted);
+        // There is no TLS here: who ends it in front says so, and is trusted.
+        let came = Came { peer, trusted: is_trusted, scheme: Scheme::Http };
+        forwarding::say(&mut map, &mut lines, came, &snapshot.edge.forwarding);
         snapshot.via.add_line(&map, &mut lines, head.version);
         lines.extend(&snapshot.hops[identified.route.class.get()]);
         lines.push_text(&headers::TENANT, identified.tenant.as_bytes());
@@ -92,7 +95,7 @@ impl Outgoing {
             method: &self.method,
             target: &self.target,
             fields: &self.fields,
-            withheld: |name| headers::is_internal(name) || fields::is_said_anew(name),
+            withheld: |name| headers::is_internal(name) || forwarding::is_said_anew(name),
             lines: &self.lines,
             upgrade: self.upgrade,
         }

@@ -127,12 +127,25 @@ fn read_distinct(nodes: &[Node<'_>]) -> Vec<Cell> {
 fn read_cell(fields: &Fields<'_>) -> Option<Cell> {
     let id = fields.required_scalar("id");
     let url = fields.required_scalar("url");
+    for key in ["url", "probe"] {
+        fields.get(key).into_iter().for_each(warn_of_port);
+    }
     let zone = fields.scalar("zone").or_else(|| ZoneId::parse("zone-1").ok());
     let probe = fields.scalar("probe");
     let weight = fields.scalar("weight").unwrap_or_default();
     let state = fields.scalar("state").unwrap_or_default();
     let until = read_until(fields, state);
     Some(Cell { id: id?, zone: zone?, url: url?, probe, weight, state, until })
+}
+
+/// A url without a port has HTTP's, which is seldom an agent's.
+fn warn_of_port(node: &Node<'_>) {
+    let named = node.text().and_then(|text| Some((text, text.parse::<Origin>().ok()?)));
+    if let Some((text, origin)) = named.filter(|(text, _)| !Origin::names_port(text)) {
+        let port = origin.port();
+        node.mark
+            .warn(format_args!("{text} names no port, so it is port {port}: an agent has 7100 and 7101"));
+    }
 }
 
 /// A drain has an end, and nothing else has.

@@ -5,23 +5,24 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use cofferdam_model::{FleetName, Revision, TenantId};
-use http::Method;
+use http::{HeaderName, Method};
 
 use crate::cells::Cells;
 use crate::node::{self, Node};
 use crate::plans::Plans;
 use crate::{
-    Ceiling, Cell, CellRules, FleetError, LimitRules, PlacementRules, Plan, PlanIndex, Problem, RetryBudget,
-    Route, Routes, TenantRules, tenant, written,
+    Affinity, Ceiling, Cell, CellRules, Edge, FleetError, LimitRules, PlacementRules, Plan, PlanIndex,
+    Problem, RetryBudget, Route, Routes, SourceKind, TenantRules, tenant, written,
 };
 
 /// The words that a file's outermost map may have.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "fleet",
     "revision",
     "cells",
     "placement",
     "tenant",
+    "edge",
     "plans",
     "ceiling",
     "limits",
@@ -56,6 +57,8 @@ pub struct Fleet {
     pub placement: PlacementRules,
     /// Whose requests there are.
     pub tenant: TenantRules,
+    /// What is done with fields of requests.
+    pub edge: Edge,
     /// The plans, sorted by name.
     pub plans: Vec<Plan>,
     /// What the whole fleet may take.
@@ -108,6 +111,19 @@ impl Fleet {
     pub fn classify(&self, method: &Method, path: &str, query: Option<&str>) -> &Route {
         &self.routes.as_slice()[self.routes.classify(method, path, query).get()]
     }
+
+    /// The fields by which requests are identified: those that name a tenant, and the one that marks a cell.
+    pub fn identifying_fields(&self) -> impl Iterator<Item = HeaderName> {
+        let tenants = self.tenant.sources.iter().filter_map(|source| match &source.kind {
+            SourceKind::Header { name, .. } => Some(name.clone()),
+            SourceKind::Host(_) | SourceKind::Path(_) => None,
+        });
+        let mark = match &self.placement.affinity {
+            Some(Affinity::Header(name)) => Some(name.clone()),
+            Some(Affinity::Cookie(_)) | None => None,
+        };
+        tenants.chain(mark)
+    }
 }
 
 fn in_file(path: &Path, problems: Vec<Problem>) -> FleetError {
@@ -151,6 +167,7 @@ impl Fleet {
             cells: cells.sorted,
             placement,
             tenant,
+            edge: Edge::read(&root),
             plans: plans.sorted,
             ceiling,
             limits,

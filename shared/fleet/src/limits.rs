@@ -121,6 +121,18 @@ scalar! {
     LimitMode, LimitMode::from_str, "exact, lease, auto or off";
 }
 
+impl LimitMode {
+    /// The mode as the file writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Lease => "lease",
+            Self::Auto => "auto",
+            Self::Off => "off",
+        }
+    }
+}
+
 impl FromStr for LimitMode {
     type Err = LimitModeError;
 

@@ -12,10 +12,10 @@ use std::time::Duration;
 use cofferdam_model::Count;
 use serde_saphyr::{Location, Spanned};
 
-use crate::Problem;
 use crate::nearest::nearest;
 use crate::scalars::Scalar;
 use crate::written::Value;
+use crate::{Problem, syntax};
 
 /// A file that is being checked: its text, and what was found so far.
 pub(crate) struct File<'d> {
@@ -210,15 +210,25 @@ impl<'d> Node<'d> {
     /// The fields of a map with a closed set of keys; any other key is refused with the nearest known one.
     pub(crate) fn fields(&self, known: &[&'static str]) -> Fields<'d> {
         let wanted = known.join(", ");
+        if let Value::Text(text) = self.value
+            && syntax::key_without_colon(text, known).is_some()
+        {
+            self.mark.refuse(syntax::missing(text));
+            return Fields { mark: self.mark.clone(), entries: Vec::new(), meant: known.to_vec() };
+        }
         let mut entries = self.entries(&format!("a map with the keys {wanted}"));
         // Where this is no map at all, each of its keys counts as one that was meant: they are not missing as well.
         let mut meant = if self.is_map() { Vec::new() } else { known.to_vec() };
         entries.retain(|entry| {
             let is_known = known.contains(&entry.name);
             if !is_known {
-                let near = nearest(entry.name, known.iter().copied());
-                let hint =
-                    near.map_or(format!("expected {wanted}"), |near| format!("did you mean `{near}`?"));
+                let cut_short = syntax::key_without_colon(entry.name, known);
+                let near = cut_short.or_else(|| nearest(entry.name, known.iter().copied()));
+                let hint = match (cut_short, near) {
+                    (Some(_), _) => syntax::missing(entry.name),
+                    (None, Some(near)) => format!("did you mean `{near}`?"),
+                    (None, None) => format!("expected {wanted}"),
+                };
                 entry.mark.refuse(format_args!("unknown key `{}`; {hint}", entry.name.escape_debug()));
                 meant.extend(near);
             }
@@ -233,7 +243,7 @@ impl<'d> Node<'d> {
     }
 
     /// A scalar's spelling.
-    fn text(&self) -> Option<&'d str> {
+    pub(crate) fn text(&self) -> Option<&'d str> {
         match self.value {
             Value::Text(text) => Some(text),
             Value::Literal => {

@@ -43,6 +43,12 @@ impl Origin {
         self.port
     }
 
+    /// Whether the text of an origin says which port it is.
+    pub fn names_port(text: &str) -> bool {
+        let uri = text.parse::<Uri>().ok();
+        uri.is_some_and(|uri| uri.authority().is_some_and(|authority| authority.port().is_some()))
+    }
+
     /// `host:port`, as a Host header or a resolver wants it, with brackets around an IPv6 address.
     pub fn authority(&self) -> String {
         if self.host.contains(':') {

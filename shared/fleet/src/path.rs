@@ -5,9 +5,25 @@ use std::borrow::Cow;
 
 /// The normal form of a request's path: `//` merged, `.` and `..` resolved, and every escape of a visible ASCII
 /// character decoded but `%2F` and `%25`, which would change where segments end or what is decoded twice. Escapes that
-/// stay have upper case digits. A path that is normal already costs a scan and no allocation.
+/// stay have upper case digits. A segment's parameters (`;x=1`, RFC 3986 section 3.3) are left out, as servlet containers leave
+/// them out before they look for who serves a path. A path that is normal already costs a scan and no allocation.
 pub fn normal_path(path: &str) -> Cow<'_, str> {
     if is_normal(path) || !path.starts_with('/') { Cow::Borrowed(path) } else { Cow::Owned(normalise(path)) }
+}
+
+/// Whether a segment is `.` or `..` with parameters. Servlet containers resolve it and most other servers do not, so that no
+/// normal form is what every backend makes of such a path.
+pub fn has_ambiguous_dots(path: &str) -> bool {
+    // Nearly no path has a parameter, or an escape of what begins one.
+    if !path.bytes().any(|byte| matches!(byte, b';' | b'%')) {
+        return false;
+    }
+    let mut decoded = String::new();
+    path.split('/').any(|segment| {
+        decoded.clear();
+        decode_into(segment, &mut decoded);
+        matches!(decoded.split_once(';'), Some(("." | "..", _)))
+    })
 }
 
 /// Whether a path of the fleet file says what it means: normal, and without escapes, a query or spaces.
@@ -34,7 +50,7 @@ fn is_normal(path: &str) -> bool {
     let mut before = 0;
     path.bytes().all(|byte| {
         let follows_slash = std::mem::replace(&mut before, byte) == b'/';
-        byte != b'%' && !(follows_slash && matches!(byte, b'/' | b'.'))
+        !(matches!(byte, b'%' | b';') || follows_slash && matches!(byte, b'/' | b'.'))
     })
 }
 
@@ -45,6 +61,9 @@ fn normalise(path: &str) -> String {
         let start = out.len();
         out.push('/');
         decode_into(segment, &mut out);
+        if let Some(parameters) = out[start..].find(';') {
+            out.truncate(start + parameters);
+        }
         ends_with_slash = true;
         match &out[start + 1..] {
             "" | "." => out.truncate(start),
@@ -130,10 +149,28 @@ mod tests {
             ("/a%20b%c3%a9%zz%", "/a%20b%C3%A9%zz%"),
             ("/.well-known/x", "/.well-known/x"),
             ("/...", "/..."),
+            ("/v1;x=1/search;y", "/v1/search"),
+            ("/v1%3bx/search;", "/v1/search"),
+            ("/;x/v1/;/search/;", "/v1/search/"),
+            ("/v1/x/..;y/search", "/v1/search"),
+            ("/v1;a=%2F..%2F/search", "/v1/search"),
+            ("/%253bx", "/%253bx"),
             ("*", "*"),
             ("", ""),
         ] {
             assert_eq!(normal_path(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn dots_with_parameters_are_read_in_two_ways() {
+        for path in ["/a/..;/b", "/a/..;x=1", "/.;/a", "/a/%2e%2e;/b", "/a/..%3B/b", "/a/%2E%3b"] {
+            assert!(has_ambiguous_dots(path), "{path}");
+        }
+        for path in
+            ["/a/../b", "/a;x=../b", "/a/...;/b", "/a/.b;/c", "/a%2f..;/b", "/a;/../b", "/a/..%253b", ""]
+        {
+            assert!(!has_ambiguous_dots(path), "{path}");
         }
     }
 
@@ -164,11 +201,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_normal_form_is_its_own_normal_form(path in "/[a-c./%2fFeE1é]{0,24}") {
+        fn a_normal_form_is_its_own_normal_form(path in "/[a-c./;%2fFeE13bBé]{0,24}") {
             let once = normal_path(&path).into_owned();
             prop_assert!(once.starts_with('/'));
             prop_assert!(!once.split('/').any(|segment| segment == "." || segment == ".."));
-            prop_assert!(!once.contains("//"));
+            prop_assert!(!once.contains("//") && !once.contains(';'));
             prop_assert_eq!(normal_path(&once).into_owned(), once);
         }
     }

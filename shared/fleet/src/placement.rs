@@ -191,6 +191,26 @@ scalar! {
     Inclusion, Inclusion::from_str, "weight or proportional";
 }
 
+impl Choose {
+    /// The choice as the file writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Primary => "primary",
+            Self::Balance => "balance",
+        }
+    }
+}
+
+impl Inclusion {
+    /// The rule as the file writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Weight => "weight",
+            Self::Proportional => "proportional",
+        }
+    }
+}
+
 impl FromStr for Choose {
     type Err = ChooseError;
 

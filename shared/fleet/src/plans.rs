@@ -80,6 +80,11 @@ impl Plan {
         Some(Self::new(PlanName::parse("default").ok()?, bucket, 200))
     }
 
+    /// Whether this is the plan of a file without plans.
+    pub fn is_built_in(&self) -> bool {
+        Self::default_plan().as_ref() == Some(self)
+    }
+
     fn new(name: PlanName, bucket: Bucket, max_in_flight: u32) -> Self {
         Self {
             name,

@@ -9,6 +9,7 @@ use crate::class::read_timeout;
 use crate::dependency::read_cap;
 use crate::node::{Fields, Node};
 use crate::path;
+use crate::patterns;
 use crate::plans::read_bucket;
 use crate::{Bucket, CellRules, ClassIndex, Dependency, DependencyIndex, Fallback, Plan, Shape};
 
@@ -172,13 +173,19 @@ impl Route {
 
     fn read_match(&mut self, fields: &Fields<'_>) {
         const WANTED: &str = "a path such as /v1/search";
-        if let Some(path) = fields.required("path", WANTED).and_then(|node| node.read(WANTED, read_path)) {
+        if let Some(node) = fields.required("path", WANTED)
+            && let Some(path) = node.read(WANTED, read_path)
+        {
+            patterns::warn_of_path(&path, &node.mark);
             self.path = path;
         }
         self.method = fields.get("method").and_then(|node| node.read("a method such as POST", read_method));
         let Some(query) = fields.get("query") else { return };
         for entry in query.entries("a map from names to values, such as { deep: \"1\" }") {
-            let value = entry.value.read("a value such as \"1\"", |text| Ok::<_, &str>(text.into()));
+            let value = entry.value.read("a value such as \"1\"", |text| Ok::<Box<str>, &str>(text.into()));
+            if let Some(value) = &value {
+                patterns::warn_of_value(value, &entry.value.mark);
+            }
             self.query.extend(value.map(|value| (entry.name.into(), value)));
         }
     }
@@ -259,6 +266,16 @@ fn warn_of_cost(node: &Node<'_>, cost: u32, plans: &[Plan], ceiling: Option<&Buc
 fn read_path(text: &str) -> Result<Box<str>, String> {
     if !text.starts_with('/') {
         return Err(format!("path {text:?} does not start with '/'"));
+    }
+    if let Some((path, query)) = text.split_once('?') {
+        let pair = query.split('&').next().unwrap_or_default();
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        return Err(format!(
+            "path {text:?} has a query: write {path} here, and query: {{ {name}: {value:?} }} beside it"
+        ));
+    }
+    if text.contains('%') {
+        return Err(format!("path {text:?} has an escape: expected the character itself"));
     }
     if !path::is_plain(text) {
         return Err(format!("path {text:?} is not a plain path such as /v1/search"));

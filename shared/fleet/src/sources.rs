@@ -6,9 +6,9 @@ use std::fmt;
 use cofferdam_model::headers;
 use http::{HeaderName, header};
 
-use crate::Trusted;
 use crate::node::{Fields, Node};
 use crate::scalars::{Scalar, scalar};
+use crate::{Trusted, patterns};
 
 /// What a pattern has in the tenant's place.
 const TENANT: &str = "{tenant}";
@@ -133,7 +133,7 @@ fn header_name(text: &str) -> Result<HeaderName, String> {
     let name: HeaderName = text.parse().map_err(|_| format!("{text:?} is not a header's name"))?;
     let taken =
         [header::HOST, header::CONNECTION, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::TE];
-    if headers::is_internal(&name) || taken.contains(&name) {
+    if headers::is_internal(&name) || taken.iter().any(|taken| headers::reads_as(&name, taken.as_str())) {
         return Err(format!("header {name} has another use: it can never name a tenant"));
     }
     Ok(name)
@@ -143,7 +143,7 @@ fn read_host(fields: &Fields<'_>) -> Option<HostPattern> {
     const WANTED: &str = "a host such as {tenant}.app.example";
     let suffix = fields.required("pattern", WANTED);
     let suffix = suffix
-        .and_then(|node| node.read(WANTED, |text| host_suffix(text).ok_or_else(|| wrong(text, WANTED))));
+        .and_then(|node| node.read(WANTED, |text| host_suffix(text).ok_or_else(|| wrong_host(text, WANTED))));
     let reserved =
         fields.get("reserved").map_or_else(Vec::new, |node| node.list("a list of labels such as www"));
     let label = |node: &Node<'_>| {
@@ -160,6 +160,22 @@ fn wrong(text: &str, wanted: &str) -> String {
     format!("{text:?} is not {wanted}")
 }
 
+/// Says what of a pattern is no part of a host, where that is known.
+fn wrong_host(text: &str, wanted: &str) -> String {
+    let has = |what: &str, rest: &str| {
+        format!("{text:?} has {what}: expected {rest}, since a host alone is compared")
+    };
+    if let Some((_, rest)) = text.split_once("://") {
+        return has("a scheme", rest.split(['/', ':']).next().unwrap_or_default());
+    }
+    match (text.split_once('/'), text.rsplit_once(':'), text.strip_prefix("*.")) {
+        (Some((host, _)), ..) => has("a path", host),
+        (_, Some((host, _)), _) => has("a port", host),
+        (.., Some(rest)) => format!("{text:?} does not say where the tenant is: expected {TENANT}.{rest}"),
+        _ => wrong(text, wanted),
+    }
+}
+
 /// The tenant is exactly the first label, and what follows is a plain name.
 fn host_suffix(text: &str) -> Option<Box<str>> {
     let suffix = text.strip_prefix(TENANT)?;
@@ -174,11 +190,14 @@ fn is_label(text: &str) -> bool {
 
 fn read_path(fields: &Fields<'_>) -> Option<PathPattern> {
     const WANTED: &str = "a path such as /t/{tenant}";
-    fields.required("pattern", WANTED)?.read(WANTED, |text| {
+    let node = fields.required("pattern", WANTED)?;
+    let pattern = node.read(WANTED, |text| {
         let prefix =
             text.strip_suffix(TENANT).filter(|prefix| prefix.ends_with('/') && crate::path::is_plain(prefix));
         prefix.map(|prefix| PathPattern { prefix: prefix.into() }).ok_or_else(|| wrong(text, WANTED))
-    })
+    })?;
+    patterns::warn_of_prefix(&pattern.prefix, &node.mark);
+    Some(pattern)
 }
 
 fn read_bool(text: &str) -> Result<bool, String> {

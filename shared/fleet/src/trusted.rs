@@ -1,5 +1,6 @@
 //! Networks whose peers are believed.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -48,6 +49,13 @@ impl Trusted {
             Some(net)
         };
         Self(items.iter().filter_map(read).collect())
+    }
+}
+
+impl fmt::Display for Trusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nets: Vec<_> = self.0.iter().map(IpNet::to_string).collect();
+        f.write_str(&nets.join(", "))
     }
 }
 

@@ -9,7 +9,7 @@ use serde_saphyr::{
     Options, Spanned,
 };
 
-use crate::Problem;
+use crate::{Problem, syntax};
 
 /// A value as written: of a fleet file, or of any other YAML.
 #[derive(Debug)]
@@ -31,12 +31,9 @@ pub enum Value {
 pub(crate) fn read(text: &str) -> Result<Spanned<Value>, Problem> {
     serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
         let place = error.location();
-        Problem {
-            line: place.map_or(1, |place| place.line() as u32),
-            column: place.map_or(1, |place| place.column() as u32),
-            key: String::new(),
-            message: message(&error),
-        }
+        let line = place.map_or(1, |place| place.line().max(1) as u32);
+        let column = place.map_or(1, |place| place.column().max(1) as u32);
+        syntax::problem(text, line, column, &message(&error))
     })
 }
 

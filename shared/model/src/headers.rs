@@ -42,13 +42,48 @@ pub const LOAD: HeaderName = HeaderName::from_static(LOAD_NAME);
 
 const LOAD_NAME: &str = "endpoint-load-metrics";
 
-/// Whether a field is internal, and so never crosses the router in either direction.
+/// Whether a field is internal, and so never crosses the router in either direction. Nor does one that reads so: servers that make
+/// variables of names, by CGI, WSGI or PHP, take `_`, and some take any other character, for `-`.
 pub fn is_internal(name: &HeaderName) -> bool {
-    let name = name.as_str();
-    name.starts_with(PREFIX) || name == LOAD_NAME
+    let begins = name.as_str().get(..PREFIX.len()).unwrap_or_default();
+    text_reads_as(begins, PREFIX) || reads_as(name, LOAD_NAME)
+}
+
+/// Whether a name reads as `other` to such a server. `other` is in lower case, and has no other character than letters and `-`.
+pub fn reads_as(name: &HeaderName, other: &str) -> bool {
+    text_reads_as(name.as_str(), other)
+}
+
+fn text_reads_as(name: &str, other: &str) -> bool {
+    let same = |(byte, other): (u8, u8)| byte == other || other == b'-' && !byte.is_ascii_alphanumeric();
+    name.len() == other.len() && name.bytes().zip(other.bytes()).all(same)
 }
 
 /// Whether a field of a backend's answer goes no further than its agent: everything internal but what the request cost.
 pub fn stays_at_agent(name: &HeaderName) -> bool {
     is_internal(name) && *name != COST
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_reads_as_internal_is_internal() {
+        for name in [
+            "cofferdam-tenant",
+            "cofferdam_tenant",
+            "cofferdam.x",
+            "cofferdam-",
+            "cofferdam!",
+            "endpoint-load-metrics",
+            "endpoint_load-metrics",
+        ] {
+            assert!(is_internal(&HeaderName::from_static(name)), "{name}");
+        }
+        for name in ["cofferdam", "cofferdamx", "x-cofferdam-tenant", "endpoint-load-metric", "endpoint"] {
+            assert!(!is_internal(&HeaderName::from_static(name)), "{name}");
+        }
+        assert!(!stays_at_agent(&COST) && stays_at_agent(&HeaderName::from_static("cofferdam_cost")));
+    }
 }

@@ -72,6 +72,24 @@ impl Alphabet {
         }
         Ok(alphabet)
     }
+
+    /// The characters beyond the default alphabet, in ASCII order.
+    pub fn extra(&self) -> String {
+        let default = Self::default();
+        let is_extra = |byte: &u8| self.allows(*byte) && !default.allows(*byte);
+        (0..=u8::MAX).filter(is_extra).map(char::from).collect()
+    }
+
+    /// The characters that at least one of both has.
+    pub fn union(&self, other: &Self) -> Self {
+        let mut both = self.clone();
+        both.allowed.iter_mut().zip(&other.allowed).for_each(|(mine, theirs)| *mine |= theirs);
+        both
+    }
+
+    fn allows(&self, byte: u8) -> bool {
+        self.allowed[usize::from(byte)]
+    }
 }
 
 impl TenantId {
@@ -83,7 +101,7 @@ impl TenantId {
         if bytes.len() > MAX_TENANT_ID {
             return Err(TenantError::TooLong(bytes.len()));
         }
-        if let Some(at) = bytes.iter().position(|&byte| !alphabet.allowed[usize::from(byte)]) {
+        if let Some(at) = bytes.iter().position(|&byte| !alphabet.allows(byte)) {
             return Err(TenantError::Character { byte: bytes[at], at });
         }
         let mut inline = [0; MAX_TENANT_ID];

@@ -4,7 +4,9 @@
 use http::header::{self, CONNECTION};
 use http::{HeaderMap, HeaderName};
 
-use crate::fields::{is_forwarding, is_hop_by_hop, nominated, strip_where};
+use crate::fields::{is_hop_by_hop, nominated, strip_where};
+use crate::forwarding::is_forwarding;
+use crate::look_alikes::NameGuard;
 
 /// Fields that frame, route, steer, authenticate, or say how the content is to be read: by the time that they would
 /// come, it is too late for them. Those of one connection are more of them, and those that each hop makes anew.
@@ -46,13 +48,14 @@ pub(crate) fn nominated_trailers(head: &HeaderMap) -> Box<[HeaderName]> {
 #[derive(Debug)]
 pub struct Withheld {
     internal: fn(&HeaderName) -> bool,
+    guard: Option<NameGuard>,
     names: Box<[HeaderName]>,
 }
 
 impl Withheld {
     /// No trailer but those that may be none.
     pub fn nothing() -> Self {
-        Self { internal: |_| false, names: Box::default() }
+        Self { internal: |_| false, guard: None, names: Box::default() }
     }
 
     /// Those for which `internal` answers true, those of `names`, and those that `head` nominates as its connection's
@@ -63,12 +66,18 @@ impl Withheld {
         names: impl IntoIterator<Item = &'n HeaderName>,
     ) -> Self {
         let nominated = nominated_trailers(head).into_iter();
-        Self { internal, names: nominated.chain(names.into_iter().cloned()).collect() }
+        Self { internal, guard: None, names: nominated.chain(names.into_iter().cloned()).collect() }
+    }
+
+    /// The same, with those that go no further for their names.
+    pub fn guarded(self, guard: &NameGuard) -> Self {
+        Self { guard: Some(guard.clone()), ..self }
     }
 
     /// Takes away what goes no further.
     pub(crate) fn clean(&self, trailers: &mut HeaderMap) {
-        strip_where(trailers, |name| (self.internal)(name) || self.names.contains(name));
+        let kept_away = |name: &HeaderName| self.guard.as_ref().is_some_and(|guard| guard.keeps_away(name));
+        strip_where(trailers, |name| (self.internal)(name) || self.names.contains(name) || kept_away(name));
     }
 }
 
@@ -77,6 +86,7 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
+    use crate::look_alikes::OddNames;
 
     fn map(names: &[&'static str]) -> HeaderMap {
         let named = names.iter().map(|name| HeaderName::from_static(name));
@@ -99,8 +109,28 @@ mod tests {
     }
 
     #[test]
+    fn a_trailer_that_reads_as_another_field_stays_here() {
+        for (odd, kept) in [(OddNames::Guard, &["x-sum", "x_other"][..]), (OddNames::Refuse, &["x-sum"])] {
+            let guard = NameGuard::new(odd, |_| false, [HeaderName::from_static("x-own")]);
+            let mut trailers = map(&["x-sum", "x_own", "x_forwarded_for", "x_other"]);
+            Withheld::new(&HeaderMap::new(), |_| false, []).guarded(&guard).clean(&mut trailers);
+            assert_eq!(trailers, map(kept), "{odd:?}");
+        }
+    }
+
+    #[test]
     fn what_each_hop_says_anew_is_no_trailer() {
-        for name in ["via", "forwarded", "x-forwarded-for", "traceparent", "tracestate", "keep-alive"] {
+        for name in [
+            "via",
+            "forwarded",
+            "x-forwarded-for",
+            "x_forwarded_for",
+            "x-real-ip",
+            "traceparent",
+            "tracestate",
+            "keep-alive",
+            "content_length",
+        ] {
             assert!(!may_trail(&HeaderName::from_static(name)), "{name}");
         }
         assert!(may_trail(&HeaderName::from_static("grpc-status")));

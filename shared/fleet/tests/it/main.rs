@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod caps;
+mod changes;
 mod defaults;
 mod example;
 mod limits;

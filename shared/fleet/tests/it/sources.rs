@@ -3,6 +3,30 @@
 use crate::refused;
 
 #[test]
+fn fields_that_would_be_chosen_twice_or_not_at_all_are_refused() {
+    refused(&[
+        ("edge: { underscores: keep }", "5:22: edge.underscores: \"keep\" is not guard, drop or refuse"),
+        (
+            "edge: { forwarded: [forwarded, x-forwarded-server] }",
+            "5:32: edge.forwarded[1]: \"x-forwarded-server\" is not one of forwarded, x-forwarded-for, x-forwarded-host, \
+             x-forwarded-port, x-forwarded-proto, x-real-ip",
+        ),
+        (
+            "edge: { forwarded: [x-real-ip, X-Real-IP] }",
+            "5:32: edge.forwarded[1]: x-real-ip is chosen already",
+        ),
+        (
+            "edge: { forwarded: x-real-ip }",
+            "5:20: edge.forwarded: expected a list of fields such as x-forwarded-for, found \"x-real-ip\"",
+        ),
+        (
+            "edge: { underscore: drop }",
+            "5:9: edge.underscore: unknown key `underscore`; did you mean `underscores`?",
+        ),
+    ]);
+}
+
+#[test]
 fn a_source_that_would_trust_the_wrong_ones_is_refused() {
     refused(&[
         (
@@ -17,6 +41,14 @@ fn a_source_that_would_trust_the_wrong_ones_is_refused() {
         (
             "tenant: { from: [{ header: { name: cofferdam-tenant } }] }",
             "5:36: tenant.from[0].header.name: header cofferdam-tenant has another use: it can never name a tenant",
+        ),
+        (
+            "tenant: { from: [{ header: { name: cofferdam_tenant } }] }",
+            "5:36: tenant.from[0].header.name: header cofferdam_tenant has another use: it can never name a tenant",
+        ),
+        (
+            "tenant: { from: [{ header: { name: content_length } }] }",
+            "5:36: tenant.from[0].header.name: header content_length has another use: it can never name a tenant",
         ),
         (
             "tenant: { from: [{ host: { pattern: 'app.example' } }] }",

@@ -6,7 +6,7 @@ use crate::{TWO_CELLS, parse, refusal, with};
 fn text_that_is_not_yaml_is_refused_where_it_stops() {
     for (text, expected) in [
         ("cells: [", "fleet:1:8: unclosed bracket '['"),
-        ("a: b: c", "fleet:1:5: mapping values are not allowed in this context"),
+        ("a: b: c", "fleet:1:5: a second `: ` in one value: put the value in quotes"),
         ("fleet: f\ncell: *x", "fleet:2:7: alias references unknown anchor"),
         ("fleet: f\n---\nfleet: g", "fleet:3:1: a second document starts here: expected one"),
         ("fleet: !secret f", "fleet:1:16: unsupported tag `!secret`"),
@@ -20,7 +20,7 @@ fn text_that_is_not_yaml_is_refused_where_it_stops() {
 
 #[test]
 fn a_file_without_a_map_says_what_a_file_is() {
-    const KEYS: &str = "fleet, revision, cells, placement, tenant, plans, ceiling, limits, routes, retry_budget, poison_guard, cell";
+    const KEYS: &str = "fleet, revision, cells, placement, tenant, edge, plans, ceiling, limits, routes, retry_budget, poison_guard, cell";
     for (text, found) in [("", "nothing"), ("[]", "a list"), ("x", "\"x\"")] {
         assert_eq!(refusal(text), format!("fleet:1:1: expected a map with the keys {KEYS}, found {found}"));
     }
@@ -89,4 +89,64 @@ fn a_key_with_a_line_break_stays_on_one_line() {
 #[test]
 fn nothing_that_may_be_absent_is_needed() {
     assert!(parse(TWO_CELLS).is_ok());
+}
+
+#[test]
+fn a_missing_colon_is_told_where_it_is_missing() {
+    for (lines, expected) in [
+        ("limits\n  mode: auto", "5:1: expected `limits: ` with a colon and a space"),
+        ("limits:\n  routers: 2\n  mode auto", "7:3: expected `mode: ` with a colon and a space"),
+        ("limits:\n  mode auto\n  routers: 2", "6:3: expected `mode: ` with a colon and a space"),
+        (
+            "tenant:\n  plan_of:\n    acme big\n    globex: small",
+            "7:5: expected `acme: ` with a colon and a space",
+        ),
+        ("revision 3", "5:1: expected `revision: ` with a colon and a space"),
+        ("revision = 3", "5:1: expected `revision: ` with a colon, found `revision =`"),
+        ("limits:\n  mode auto", "6:3: limits: expected `mode: ` with a colon and a space"),
+        ("limits:\n  mode:auto", "6:3: limits: expected a space behind `mode:`"),
+        (
+            "limits: { mode auto }",
+            "5:11: limits.mode auto: unknown key `mode auto`; expected `mode: ` with a colon and a space",
+        ),
+        (
+            "limits: { mode:auto }",
+            "5:11: limits.mode:auto: unknown key `mode:auto`; expected a space behind `mode:`",
+        ),
+        (
+            "limits { mode: auto }",
+            "5:1: limits { mode: unknown key `limits { mode`; expected `limits: ` with a colon and a space",
+        ),
+        (
+            "routes:\n  - match { path: /a }",
+            "6:5: routes[0].match { path: unknown key `match { path`; expected `match: ` with a colon and a space",
+        ),
+    ] {
+        assert_eq!(refusal(&format!("{TWO_CELLS}{lines}\n")), format!("fleet:{expected}"), "{lines}");
+    }
+    for (text, expected) in [
+        ("fleet first\ncells: []", "1:1: expected `fleet: ` with a colon and a space"),
+        ("# é\nfleet first # ü\n\ncells: []", "2:1: expected `fleet: ` with a colon and a space"),
+        ("fleet:first\ncells: []", "1:1: expected a space behind `fleet:`"),
+        ("fleet first", "1:1: expected `fleet: ` with a colon and a space"),
+        ("cells:\n  - id a\n    url: http://a:1", "2:5: expected `id: ` with a colon and a space"),
+        ("cells:\n  - id: a\n    url http://a:1", "3:5: expected `url: ` with a colon and a space"),
+    ] {
+        assert_eq!(refusal(text), format!("fleet:{expected}"), "{text}");
+    }
+}
+
+#[test]
+fn other_slips_of_the_pen_are_told_in_plain_words() {
+    for (lines, expected) in [
+        ("limits:\n\tmode: auto", "6:2: a tab cannot indent a line: expected spaces"),
+        ("  limits:\n  mode: auto", "5:3: this line is indented otherwise than the list that it follows"),
+        ("limits:\n  mode: auto\n routers: 2", "7:2: this line is indented otherwise than those before it"),
+        (
+            "placement: { force: it is 5: no }",
+            "5:28: expected `,` or `}`: a value with `: ` or `,` in it needs quotes",
+        ),
+    ] {
+        assert_eq!(refusal(&format!("{TWO_CELLS}{lines}\n")), format!("fleet:{expected}"), "{lines}");
+    }
 }

@@ -144,3 +144,109 @@ fn a_header_that_everybody_may_set_is_told() {
         ["5:49: tenant.from[0].header.trusted[0]: every peer may say which tenant it is"]
     );
 }
+
+#[test]
+fn a_path_that_looks_like_a_pattern_is_told_to_be_none() {
+    let route = |path: &str| warned(&format!("routes: [{{ match: {{ path: '{path}' }} }}]"));
+    let told = |what: &str, path: &str, above: &str| {
+        let path = path.replace('\\', "\\\\");
+        format!(
+            "5:27: routes[0].match.path: {what} in \"{path}\" is matched as it is written: a path has no patterns, and {above} \
+             alone matches all below it"
+        )
+    };
+    for (path, what, above) in [
+        ("/v1/search/*", "`*`", "/v1/search"),
+        ("/v1/**", "`*`", "/v1"),
+        ("/*", "`*`", "/"),
+        ("/v1/*.json", "`*`", "/v1"),
+        ("/users/{id}/posts", "the parameter `{id}`", "/users"),
+        ("/users/{id:[0-9]+}", "the parameter `{id:[0-9]+}`", "/users"),
+        ("/users/:id", "the parameter `:id`", "/users"),
+        ("/users/<id>", "the parameter `<id>`", "/users"),
+        ("/v1/.+", "the expression `.+`", "/v1"),
+        ("/^v1", "the expression `^v1`", "/"),
+        ("/v1/search$", "the expression `search$`", "/v1"),
+        ("/v[12]/a", "the expression `v[12]`", "/"),
+        ("/(a|b)", "the expression `(a|b)`", "/"),
+        ("/v\\d", "the expression `v\\d`", "/"),
+    ] {
+        assert_eq!(route(path), [told(what, path, above)], "{path}");
+    }
+    // What stands in paths of real products is no pattern.
+    for plain in [
+        "/v1/books:search",
+        "/$metadata",
+        "/c++",
+        "/a.b/c-d_e~f",
+        "/users(1)",
+        "/@me",
+        "/a,b;c",
+        "/.well-known/x",
+    ] {
+        assert_eq!(route(plain), [""; 0], "{plain}");
+    }
+    let query = warned("routes: [{ match: { path: /a, query: { q: '*' } } }]");
+    assert_eq!(
+        query,
+        ["5:43: routes[0].match.query.q: \"*\" is matched as it is written: a value has no patterns"]
+    );
+    let source = warned("tenant: { from: [{ path: { pattern: '/orgs/*/{tenant}' } }] }");
+    assert_eq!(
+        source,
+        [
+            "5:37: tenant.from[0].path.pattern: `*` in \"/orgs/*/\" is matched as it is written: only {tenant} stands for another \
+          text"
+        ]
+    );
+}
+
+#[test]
+fn a_url_without_a_port_is_told_with_the_port_that_it_means() {
+    let file = "fleet: f
+cells:
+  - { id: a, zone: z1, url: 'http://a', probe: 'http://[fd00::1]' }
+  - { id: b, zone: z2, url: 'http://b:80' }
+";
+    assert_eq!(
+        warnings(file),
+        [
+            "3:29: cells[0].url: http://a names no port, so it is port 80: an agent has 7100 and 7101",
+            "3:48: cells[0].probe: http://[fd00::1] names no port, so it is port 80: an agent has 7100 and 7101",
+        ]
+    );
+}
+
+#[test]
+fn a_query_or_an_escape_in_a_path_and_more_than_a_host_in_a_host_are_refused_with_what_is_meant() {
+    crate::refused(&[
+        (
+            "routes: [{ match: { path: '/v1/search?deep=1&x=2' } }]",
+            "5:27: routes[0].match.path: path \"/v1/search?deep=1&x=2\" has a query: write /v1/search here, and query: { deep: \"1\" } \
+             beside it",
+        ),
+        (
+            "routes: [{ match: { path: /a%20b } }]",
+            "5:27: routes[0].match.path: path \"/a%20b\" has an escape: expected the character itself",
+        ),
+        (
+            "tenant: { from: [{ host: { pattern: '{tenant}.app.example:8080' } }] }",
+            "5:37: tenant.from[0].host.pattern: \"{tenant}.app.example:8080\" has a port: expected {tenant}.app.example, since a host \
+             alone is compared",
+        ),
+        (
+            "tenant: { from: [{ host: { pattern: 'https://{tenant}.app.example/x' } }] }",
+            "5:37: tenant.from[0].host.pattern: \"https://{tenant}.app.example/x\" has a scheme: expected {tenant}.app.example, since \
+             a host alone is compared",
+        ),
+        (
+            "tenant: { from: [{ host: { pattern: '{tenant}.app.example/x' } }] }",
+            "5:37: tenant.from[0].host.pattern: \"{tenant}.app.example/x\" has a path: expected {tenant}.app.example, since a host \
+             alone is compared",
+        ),
+        (
+            "tenant: { from: [{ host: { pattern: '*.app.example' } }] }",
+            "5:37: tenant.from[0].host.pattern: \"*.app.example\" does not say where the tenant is: expected {tenant}.app.example",
+        ),
+    ]);
+}

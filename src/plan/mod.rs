@@ -1,14 +1,25 @@
-//! `cofferdam plan`: what a changed fleet file moves, and whether routers would take it.
+//! `cofferdam plan`: what a changed fleet file moves, which settings it changes, and whether routers would take it.
+
+mod known;
+mod settings;
+mod side;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anstream::println;
-use cofferdam_fleet::{Choose, Fleet};
-use cofferdam_placement::{CellChange, CellShare, Comparison, Placement, Sets};
-use cofferdam_router::{Judged, placement_spec};
+use cofferdam_fleet::Choose;
+use cofferdam_placement::{CellChange, CellShare, Comparison, Sets};
+use cofferdam_router::Judged;
 
-/// Compare two fleet files over all slots: what moves, and whether the change is refused (exit code 1)
+use known::{Known, KnownArgs};
+use settings::{Change, Tenants};
+use side::Side;
+
+use crate::process::BAD_INPUT;
+
+/// Compare two fleet files: what moves over all slots, every setting that changes and how many known tenants that touches, and
+/// whether the change is refused (exit code 1)
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The fleet file that runs
@@ -26,13 +37,9 @@ pub(crate) struct Args {
     /// Let a change pass that is refused, and say why; routers want `placement.force` in the file itself
     #[arg(long, value_name = "REASON", value_parser = reason)]
     force: Option<String>,
-}
 
-/// One side of the comparison.
-struct Side {
-    fleet: Fleet,
-    placement: Placement,
-    sets: Sets,
+    #[command(flatten)]
+    known: KnownArgs,
 }
 
 #[derive(Debug, serde::Serialize)]
@@ -44,6 +51,8 @@ struct Plan {
     cells: Vec<Cell>,
     violations: Vec<String>,
     refused: Vec<String>,
+    tenants: Tenants,
+    changes: Vec<Change>,
 }
 
 #[derive(Debug, serde::Serialize)]
@@ -53,25 +62,27 @@ struct Cell {
     primary: f64,
 }
 
-impl Side {
-    fn load(path: &std::path::Path) -> anyhow::Result<Self> {
-        let fleet = Fleet::load(path)?.fleet;
-        let placement = Placement::build(&placement_spec(&fleet))?;
-        let sets = Sets::of(&placement);
-        Ok(Self { fleet, placement, sets })
-    }
-}
-
 #[expect(clippy::print_stderr, reason = "a command speaks to its user")]
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (old, new) = (Side::load(&args.from)?, Side::load(&args.to)?);
     let before = old.fleet.placement.force.as_deref();
     let judged = Judged::new(&old.placement, before, &new.fleet, &new.placement);
+    // Exit code 1 is the gate's.
+    let known = match Known::gather(&args.known, &old.fleet, &new.fleet) {
+        Ok(known) => known,
+        Err(error) => {
+            eprintln!("cofferdam: {error:#}");
+            return Ok(ExitCode::from(BAD_INPUT));
+        }
+    };
+    let tenants = Tenants::of(&known, &old, &new);
+    let changes = settings::changes(&known, &old, &new);
     if args.json {
-        println!("{}", serde_json::to_string(&plan(&judged, &new.sets))?);
+        println!("{}", serde_json::to_string(&plan(&judged, &new.sets, tenants, changes))?);
     } else {
-        println!("{}\n", summary(&judged.comparison, &old, &new));
-        println!("{}", cells(&judged.comparison, new.fleet.placement.choose, &old, &new));
+        println!("{}\n", summary(&judged.comparison, &tenants, &old, &new));
+        println!("{}\n", cells(&judged.comparison, new.fleet.placement.choose, &old, &new));
+        println!("{}", settings::table(&changes, &tenants));
     }
     if let Some(warning) = warning(&old, &new) {
         eprintln!("cofferdam: {warning}");
@@ -108,7 +119,7 @@ fn warning(old: &Side, new: &Side) -> Option<String> {
     (!follows).then(|| format!("revision {revision} does not follow {before}: no router takes it"))
 }
 
-fn plan(judged: &Judged, sets: &Sets) -> Plan {
+fn plan(judged: &Judged, sets: &Sets, tenants: Tenants, changes: Vec<Change>) -> Plan {
     let comparison = &judged.comparison;
     let cell = |change: &CellChange| {
         let (id, share) = (change.id.to_string(), change.new?);
@@ -123,11 +134,13 @@ fn plan(judged: &Judged, sets: &Sets) -> Plan {
         cells: comparison.cells.iter().filter_map(cell).collect(),
         violations: comparison.violations.iter().map(ToString::to_string).collect(),
         refused: judged.refused.0.iter().map(ToString::to_string).collect(),
+        tenants,
+        changes,
     }
 }
 
 /// What the change is for the fleet as a whole.
-fn summary(comparison: &Comparison, old: &Side, new: &Side) -> comfy_table::Table {
+fn summary(comparison: &Comparison, tenants: &Tenants, old: &Side, new: &Side) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     let of_slots = |slots: u32| percent(comparison.share(slots));
@@ -141,6 +154,7 @@ fn summary(comparison: &Comparison, old: &Side, new: &Side) -> comfy_table::Tabl
         ("slots moved", of_slots(comparison.moved)),
         ("moved in more than one cell", of_slots(comparison.moved_twice)),
         ("primary moved", of_slots(comparison.primary_moved)),
+        ("tenants moved", tenants.text()),
         ("cells that slots gain", percent(comparison.gained as f64 / f64::from(comparison.slots))),
         ("cells that slots must gain", percent(must)),
         ("two tenants share all cells", change(percent(old.sets.share_all()), percent(new.sets.share_all()))),

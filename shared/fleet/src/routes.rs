@@ -277,6 +277,11 @@ fn read_path(text: &str) -> Result<Box<str>, String> {
     if text.contains('%') {
         return Err(format!("path {text:?} has an escape: expected the character itself"));
     }
+    if text.contains(';') {
+        return Err(format!(
+            "path {text:?} has parameters, which are left out of a path before it is matched"
+        ));
+    }
     if !path::is_plain(text) {
         return Err(format!("path {text:?} is not a plain path such as /v1/search"));
     }

@@ -83,6 +83,8 @@ const OTHERS: &[(&str, &str)] = &[
     ("retry_budget.floor", r#""9/s""#),
     ("retry_budget.tenant_ratio", "0.3"),
     ("retry_budget.tenant_floor", r#""3/s""#),
+    ("edge.underscores", r#""refuse""#),
+    ("edge.forwarded", r#"["forwarded"]"#),
     ("poison_guard", "false"),
     ("cell.max_in_flight", "210"),
     ("cell.tenant_share", "0.5"),

@@ -261,6 +261,10 @@ fn a_route_that_means_nothing_is_refused() {
             "5:27: routes[0].match.path: path \"/a//b\" is not a plain path such as /v1/search",
         ),
         (
+            "routes: [{ match: { path: /a;b } }]",
+            "5:27: routes[0].match.path: path \"/a;b\" has parameters, which are left out of a path before it is matched",
+        ),
+        (
             "routes: [{ match: { path: /a, method: get } }]",
             "5:39: routes[0].match.method: \"get\" is not a method: \
              expected GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS",

@@ -181,7 +181,7 @@ fn a_path_that_looks_like_a_pattern_is_told_to_be_none() {
         "/a.b/c-d_e~f",
         "/users(1)",
         "/@me",
-        "/a,b;c",
+        "/a,b",
         "/.well-known/x",
     ] {
         assert_eq!(route(plain), [""; 0], "{plain}");

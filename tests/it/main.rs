@@ -37,6 +37,7 @@ mod limits_refusal_fields;
 mod limits_routes;
 mod limits_settled;
 mod limits_shown;
+mod logins;
 mod malformed;
 mod many_slots;
 mod moved;

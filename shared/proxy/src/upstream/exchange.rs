@@ -5,12 +5,14 @@ use std::io;
 use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
+use http::header::AUTHORIZATION;
 use http::response::Parts;
 use tokio::time::Instant;
 
 use super::connection::Connection;
 use super::fault::{AnswerError, SendFault, closed};
 use super::head::{self, BodyKind, Head};
+use super::logins;
 use super::pool::Pooled;
 use super::serving::{Serving, WayOut};
 use super::upload::{Upload, UploadFault};
@@ -32,6 +34,7 @@ impl Exchange {
         let upload = Upload::new(body.attempt());
         head::write(head, upload.left(), pooled.connection.out.joined());
         pooled.serving = Serving::new(upload, head.method.clone(), head.upgrade);
+        pooled.serving.logs_in = head.fields.get_all(AUTHORIZATION).iter().any(logins::is_one);
         Self { pooled }
     }
 
@@ -113,7 +116,7 @@ impl Exchange {
         while let Some(answer) = head::read(buffer, &serving.method)? {
             let status = answer.parts.status;
             if !status.is_informational() {
-                serving.keep_alive = answer.keep_alive;
+                serving.keep_alive = answer.keep_alive && !serving.logs_in;
                 return Ok(Some((answer.parts, answer.kind)));
             }
             (serving.n_interim, serving.n_seen) = (serving.n_interim + 1, buffer.len());

@@ -4,12 +4,16 @@ use std::io::Write;
 use std::mem::MaybeUninit;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE, TRANSFER_ENCODING,
+    WWW_AUTHENTICATE,
+};
 use http::response::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Response, StatusCode, Version};
 
 use super::fault::AnswerError;
+use super::logins;
 use crate::fields::lists;
 use crate::lines::FieldLines;
 use crate::upgrade;
@@ -197,7 +201,9 @@ impl Framing {
             } else if *name == TRANSFER_ENCODING {
                 framing.encoded = true;
             } else if *name == CONNECTION {
-                framing.closes = lists(fields, &CONNECTION, "close");
+                framing.closes |= lists(fields, &CONNECTION, "close");
+            } else if *name == WWW_AUTHENTICATE || *name == PROXY_AUTHENTICATE {
+                framing.closes |= logins::is_offered(value);
             }
         }
         Ok(framing)

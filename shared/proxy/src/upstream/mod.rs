@@ -23,6 +23,7 @@ pub mod fuzzing;
 mod head;
 mod http2;
 mod limits;
+mod logins;
 mod outbox;
 mod pool;
 mod serving;

@@ -16,7 +16,9 @@ pub(super) struct Serving {
     pub(super) method: Method,
     /// Whether a 101 was asked for.
     pub(super) upgrade: bool,
-    /// Whether the connection may serve another exchange, as far as the answer's head says.
+    /// Whether the request may log the connection in.
+    pub(super) logs_in: bool,
+    /// Whether the connection may serve another exchange, as far as the heads of both say.
     pub(super) keep_alive: bool,
     pub(super) n_interim: u32,
     /// How many bytes of the head that is awaited have been looked at.
@@ -34,7 +36,16 @@ pub(super) enum WayOut {
 
 impl Serving {
     pub(super) fn new(upload: Upload, method: Method, upgrade: bool) -> Self {
-        Self { upload, way_out: WayOut::Open, method, upgrade, keep_alive: false, n_interim: 0, n_seen: 0 }
+        Self {
+            upload,
+            way_out: WayOut::Open,
+            method,
+            upgrade,
+            logs_in: false,
+            keep_alive: false,
+            n_interim: 0,
+            n_seen: 0,
+        }
     }
 
     /// Nothing, between two exchanges.

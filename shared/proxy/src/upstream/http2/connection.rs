@@ -50,6 +50,8 @@ pub(super) struct Shared {
     n_open: AtomicUsize,
     /// Whether a stream was ever opened.
     used: AtomicBool,
+    /// Whether no other stream may be opened.
+    retired: AtomicBool,
     /// When the last stream ended.
     quiet_since: Mutex<Instant>,
 }
@@ -116,6 +118,7 @@ async fn shake_hands(
         tally,
         n_open: AtomicUsize::new(0),
         used: AtomicBool::new(false),
+        retired: AtomicBool::new(false),
         quiet_since: Mutex::new(Instant::now()),
     });
     let driver =
@@ -138,7 +141,8 @@ impl Connection {
     /// Whether a stream can ever be opened again: the other side has not said that it leaves, and the connection stands.
     pub(super) fn takes_streams(&self) -> bool {
         let mut requests = self.requests.clone();
-        matches!(requests.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(())))
+        !self.shared.retired.load(Ordering::Relaxed)
+            && matches!(requests.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(())))
     }
 
     /// A place for one stream, if there is room; and whether another stream was there before.
@@ -176,6 +180,11 @@ impl Shared {
 }
 
 impl Place {
+    /// Lets no other stream be opened on the connection.
+    pub(super) fn retire(&self) {
+        self.0.retired.store(true, Ordering::Relaxed);
+    }
+
     /// Bytes written on the connection so far.
     pub(super) fn written(&self) -> u64 {
         self.0.tally.written()

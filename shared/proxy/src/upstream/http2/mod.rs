@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
-use http::header::CONTENT_LENGTH;
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, PROXY_AUTHENTICATE, WWW_AUTHENTICATE};
 use http::{Method, Response, Version};
 use http_body::Body;
 
@@ -34,6 +34,7 @@ use super::address::Address;
 use super::fault::{AnswerError, ConnectFault, SendFault};
 use super::head::Head;
 use super::limits::UpstreamLimits;
+use super::logins;
 use crate::replay::ReplayBody;
 
 /// The connections to one address.
@@ -86,6 +87,9 @@ impl Placed {
         let length = if ends { Some(0) } else { attempt.size_hint().exact() };
         // What no stream can be opened for, nobody has seen.
         let request = head::request(head, length).ok_or(SendFault::Unsent)?;
+        if request.headers().get_all(AUTHORIZATION).iter().any(logins::is_one) {
+            place.retire();
+        }
         let written = place.written();
         let (mut answer, stream) = requests.send_request(request, ends).map_err(|_| SendFault::Unsent)?;
         drop(requests);
@@ -100,6 +104,10 @@ impl Placed {
         parts.version = Version::HTTP_2;
         if parts.status.as_u16() >= 600 {
             return Err(SendFault::Malformed(AnswerError::Status(parts.status.as_u16())));
+        }
+        let mut challenges = [WWW_AUTHENTICATE, PROXY_AUTHENTICATE].into_iter();
+        if challenges.any(|name| parts.headers.get_all(name).iter().any(logins::is_offered)) {
+            place.retire();
         }
         let declared = parts.headers.get(CONTENT_LENGTH).filter(|_| head.method != Method::HEAD);
         let left = declared.and_then(|length| length.to_str().ok()?.parse().ok());

@@ -6,6 +6,7 @@
 pub(crate) mod agents;
 pub(crate) mod clock;
 pub(crate) mod files;
+pub(crate) mod lateness;
 pub(crate) mod load;
 pub(crate) mod message;
 pub(crate) mod metrics;

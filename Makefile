@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # The engine's own compose, or the older command beside it.
 COMPOSE = $$(docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p cofferdam -f deploy/compose.yaml
-.PHONY: demo fleet-up fleet-down test soak lint bench bench-limits bench-peers bench-count faults-limits incidents fuzz audit help prerequisites
+.PHONY: demo fleet-up fleet-down test soak lint bench bench-limits bench-peers bench-count faults-limits limits-live incidents fuzz audit help prerequisites
 
 demo: ## Watch one noisy and one poisonous tenant meet a fleet (45 s after the build)
 	cargo run --release -- demo
@@ -43,6 +43,9 @@ bench-count: ## Count what a request costs router and agent, in instructions (2 
 
 faults-limits: prerequisites ## Have faults of the store meet a fleet under load (4 min; FAULTS='link router' for some)
 	cargo bench --bench faults -- $(FAULTS)
+
+limits-live: prerequisites ## Count false refusals of 2 to 4 routers under many patterns (6 min; LIVE='tokens permits' for some)
+	cargo bench --bench limits-live -- $(LIVE)
 
 incidents: ## Make incidents happen to live fleets, and print what `cofferdam explain` says first of each
 	@cargo test -q --test it incidents::every -- --nocapture | grep '^|'

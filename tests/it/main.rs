@@ -17,6 +17,7 @@ mod connections;
 mod drain;
 mod drills;
 mod events;
+mod exact_limiter;
 mod explain;
 mod explain_overrides;
 mod failover;

@@ -251,9 +251,10 @@ impl Journey {
         }
         let route = rules.route(is.route);
         let passed = rules.breakers.pass(route.dependency, &is.tenant)?;
-        let place = gate::enter(&self.cell.compartments, &rules, &is).await?;
+        let place = gate::enter(&self.cell.compartments, &rules, &is).await;
+        let place = place.inspect_err(|refused| record.refused(&is.tenant, refused))?;
         let began = Instant::now();
-        record.admitted(began);
+        record.admitted(&is.tenant, began);
         let timed = rules.following.begin(is.class);
         let relay = Relay {
             came: Came { peer: peer.ip(), trusted: is.from_router, scheme: Scheme::Http },

@@ -15,6 +15,7 @@ mod busiest;
 #[cfg(test)]
 mod captured;
 mod classify;
+mod demand;
 mod drills;
 mod edge;
 mod following;

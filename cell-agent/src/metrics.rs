@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use cofferdam_bulkhead::{CapSnapshot, ClassSnapshot, Compartments, Snapshot};
-use cofferdam_model::{CellReason, ClassName};
+use cofferdam_bulkhead::{CapSnapshot, ClassMeter, ClassSnapshot, Compartments, Refused, Snapshot};
+use cofferdam_model::{CellReason, ClassName, TenantId};
 use cofferdam_proxy::tunnel::TunnelMetrics;
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
@@ -20,6 +20,7 @@ use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 
 use crate::busiest::Busiest;
+use crate::demand;
 
 /// Seconds, from what a memory look-up takes to what a report takes.
 const BUCKETS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0];
@@ -120,6 +121,7 @@ pub(crate) struct ClassMetrics {
     duration: Histogram,
     hold: Histogram,
     busiest: Busiest,
+    meter: ClassMeter,
 }
 
 /// One request's entry in the counters, made exactly once. Dropped without an outcome, the client was gone.
@@ -183,6 +185,7 @@ impl Metrics {
                 duration: self.durations.get_or_create_owned(&[label()]),
                 hold: self.holds.get_or_create_owned(&[label()]),
                 busiest: Busiest::new(self.began),
+                meter: ClassMeter::new(self.began),
             })
         });
         Arc::clone(made)
@@ -212,12 +215,25 @@ impl ClassMetrics {
         let class = Arc::clone(self);
         Record { class, started, admitted: None, switched: None, outcome: Outcome::ClientGone }
     }
+
+    /// Bounds what one tenant's requests count for in the demand for the class; 0 is no bound.
+    pub(crate) fn bound_tenants(&self, places: u32) {
+        self.meter.bound_tenants(places);
+    }
 }
 
 impl Record {
     /// The request was given its place at `admitted`.
-    pub(crate) fn admitted(&mut self, admitted: Instant) {
+    pub(crate) fn admitted(&mut self, tenant: &TenantId, admitted: Instant) {
         self.admitted = Some(admitted);
+        self.class.meter.admitted(tenant, admitted);
+    }
+
+    /// The compartments refused the request.
+    pub(crate) fn refused(&self, tenant: &TenantId, refused: &Refused) {
+        if let Refused::Full { reason, .. } = refused {
+            self.class.meter.refused(tenant, *reason, Instant::now());
+        }
     }
 
     /// The request has become a tunnel: how long it took is known.
@@ -240,6 +256,7 @@ impl Drop for Record {
         class.duration.observe((self.switched.unwrap_or(now) - self.started).as_secs_f64());
         if let Some(admitted) = self.admitted {
             class.hold.observe((now - admitted).as_secs_f64());
+            class.meter.held(now - admitted);
         }
     }
 }
@@ -256,10 +273,13 @@ impl Collector for PeaksCollector {
         let (name, help) =
             ("cofferdam_agent_busiest_second", "The most requests that came within one second");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        self.0.classes.lock().values().try_for_each(|class| {
+        let classes = self.0.classes.lock();
+        classes.values().try_for_each(|class| {
             let labels = [("class", class.name.as_str())];
             ConstGauge::new(f64::from(class.busiest.most())).encode(family.encode_family(&labels)?)
-        })
+        })?;
+        let demands = classes.values().map(|class| (class.name.as_str(), class.meter.demand()));
+        demand::encode(&demands.collect::<Vec<_>>(), &mut encoder)
     }
 }
 

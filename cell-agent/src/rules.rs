@@ -57,8 +57,14 @@ impl Rules {
         before: Option<&Self>,
     ) -> Self {
         let indices = compartments.indices();
-        let names = fleet.cell.classes.iter().map(|class| &class.name);
-        let classes = indices.classes.iter().copied().zip(names.map(|name| metrics.of(name))).collect();
+        let counters = fleet.cell.classes.iter().map(|class| {
+            let counters = metrics.of(&class.name);
+            // A share that is the whole class is no bound.
+            let places = fleet.cell.tenant_share.of(class.ceiling).max(1);
+            counters.bound_tenants(if places < class.ceiling { places } else { 0 });
+            counters
+        });
+        let classes = indices.classes.iter().copied().zip(counters).collect();
         let placed: HashMap<_, _> =
             caps(&fleet).into_iter().map(|cap| cap.name).zip(indices.caps.iter().copied()).collect();
         let caps_of = |route: &Route| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use cofferdam_bulkhead::{CellUse, ClassUse};
-use cofferdam_model::ClassName;
+use cofferdam_model::{CellReason, ClassName};
 use prometheus_parse::{HistogramCount, Sample, Scrape, Value};
 
 /// What was counted, in all or within a time.
@@ -29,7 +29,12 @@ struct ClassCounted {
     peak_used: f64,
     busiest_second: f64,
     arrivals: f64,
-    refused: f64,
+    /// What counts as demand, and the most of it in a second; an older agent does not say.
+    demand: Option<f64>,
+    demand_busiest: Option<f64>,
+    refused_by_share: f64,
+    refused_for_room: f64,
+    slowest_hold_s: f64,
     hold_sum_s: f64,
     holds: f64,
     /// Cumulative, by upper bound in seconds.
@@ -73,7 +78,14 @@ impl Counted {
             }
             // One for each way to end, and one for each reason.
             ("requests_total", value) => class.arrivals += number(value),
-            ("refusals_total", value) => class.refused += number(value),
+            ("refusals_total", value) => {
+                let is_by_share = sample.labels.get("reason") == Some(CellReason::Tenant.as_str());
+                let refused =
+                    if is_by_share { &mut class.refused_by_share } else { &mut class.refused_for_room };
+                *refused += number(value);
+            }
+            ("demand_total", value) => class.demand = Some(number(value)),
+            ("demand_busiest_second", value) => class.demand_busiest = Some(number(value)),
             ("adaptive_tolerance", value) => class.tolerance = Some(number(value)),
             ("adaptive_ceiling", value) => class.highest = Some(number(value)),
             (name, value) => {
@@ -85,6 +97,7 @@ impl Counted {
                     "queue_limit" => &mut class.queue,
                     "max_wait_seconds" => &mut class.max_wait_s,
                     "busiest_second" => &mut class.busiest_second,
+                    "hold_slowest_seconds" => &mut class.slowest_hold_s,
                     "hold_seconds_sum" => &mut class.hold_sum_s,
                     "hold_seconds_count" => &mut class.holds,
                     _ => return,
@@ -103,7 +116,9 @@ impl Counted {
         for (name, class) in &mut self.classes {
             let Some(before) = before.classes.get(name) else { continue };
             class.arrivals -= before.arrivals;
-            class.refused -= before.refused;
+            class.refused_by_share -= before.refused_by_share;
+            class.refused_for_room -= before.refused_for_room;
+            class.demand = class.demand.map(|demand| demand - before.demand.unwrap_or(0.0));
             class.hold_sum_s -= before.hold_sum_s;
             class.holds -= before.holds;
             for ((_, count), (_, earlier)) in class.hold_buckets.iter_mut().zip(&before.hold_buckets) {
@@ -146,12 +161,15 @@ impl ClassCounted {
             queue: self.queue as u32,
             max_wait: seconds(self.max_wait_s),
             arrivals: self.arrivals as u64,
-            peak_per_second: self.busiest_second as u64,
+            demand: self.demand.unwrap_or(self.arrivals - self.refused_by_share) as u64,
+            peak_per_second: self.demand_busiest.unwrap_or(self.busiest_second) as u64,
             holds: self.holds as u64,
             mean_hold: seconds(mean_s),
             p99_hold: seconds(self.quantile(0.99)),
+            slowest_hold: seconds(self.slowest_hold_s),
             peak_used: self.peak_used as u32,
-            refused: self.refused as u64,
+            refused_by_share: self.refused_by_share as u64,
+            refused_for_room: self.refused_for_room as u64,
         })
     }
 
@@ -213,6 +231,12 @@ mod tests {
                  cofferdam_agent_cell_places_limit 10\n\
                  cofferdam_agent_requests_total{{class=\"a\",outcome=\"served\"}} {served}\n\
                  cofferdam_agent_requests_total{{class=\"a\",outcome=\"refused\"}} 5\n\
+                 cofferdam_agent_refusals_total{{class=\"a\",reason=\"tenant\"}} {uptime}\n\
+                 cofferdam_agent_refusals_total{{class=\"a\",reason=\"class\"}} {holds}\n\
+                 cofferdam_agent_refusals_total{{class=\"a\",reason=\"cell\"}} 1\n\
+                 cofferdam_agent_demand_total{{class=\"a\"}} {holds}\n\
+                 cofferdam_agent_demand_busiest_second{{class=\"a\"}} 7\n\
+                 cofferdam_agent_hold_slowest_seconds{{class=\"a\"}} 2.5\n\
                  cofferdam_agent_busiest_second{{class=\"a\"}} 9\n\
                  cofferdam_agent_places_limit{{class=\"a\"}} 5\n\
                  cofferdam_agent_requests_total{{class=\"gone\",outcome=\"served\"}} 70\n\
@@ -228,7 +252,12 @@ mod tests {
         let class = &cell.classes[0];
         assert_eq!((cell.observed, class.arrivals, class.holds), (Duration::from_secs(60), 100, 60));
         assert_eq!((class.mean_hold, class.p99_hold), (Duration::from_secs(1), Duration::from_millis(1980)));
-        assert_eq!(class.peak_per_second, 9, "a peak is a peak");
+        assert_eq!((class.demand, class.peak_per_second), (60, 7), "a peak is a peak");
+        assert_eq!((class.refused_by_share, class.refused_for_room), (60, 60));
+        assert_eq!(class.slowest_hold, Duration::from_millis(2500));
+        let older = text(70, 120, 100).replace("_demand_", "_other_");
+        let class = &read(older).cell().unwrap().classes[0];
+        assert_eq!((class.demand, class.peak_per_second), (55, 9), "an older agent says nothing of demand");
         assert!(read(text(5, 120, 100)).since(&read(text(10, 20, 40))).is_err());
         assert!(Counted::read("cofferdam_router_requests_total 1\n").is_err());
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use cofferdam_bulkhead::{Advice, CellUse, ClassAdvice, ClassUse, Warning};
+use cofferdam_bulkhead::{Advice, CellUse, ClassAdvice, ClassUse, MIN_SAMPLES, Warning};
 
 /// What was measured, and what is advised.
 pub(super) struct Report<'a> {
@@ -21,20 +21,22 @@ impl fmt::Display for Report<'_> {
         let width = cell.classes.iter().map(|class| class.name.as_str().len()).max().unwrap_or(0).max(5);
         writeln!(
             f,
-            "{:width$}  {:>10} {:>8} {:>9} {:>9} {:>5} {:>8}",
-            "class", "arrivals", "peak/s", "mean hold", "p99 hold", "peak", "refused"
+            "{:width$}  {:>10} {:>10} {:>8} {:>9} {:>9} {:>9} {:>5} {:>8}",
+            "class", "arrivals", "demand", "peak/s", "mean hold", "p99 hold", "slowest", "peak", "refused"
         )?;
         for class in &cell.classes {
             writeln!(
                 f,
-                "{:width$}  {:>10} {:>8} {:>9} {:>9} {:>5} {:>8}",
+                "{:width$}  {:>10} {:>10} {:>8} {:>9} {:>9} {:>9} {:>5} {:>8}",
                 class.name.as_str(),
                 class.arrivals,
+                class.demand,
                 class.peak_per_second,
                 measured(class.mean_hold),
                 measured(class.p99_hold),
+                measured(class.slowest_hold),
                 class.peak_used,
-                class.refused
+                class.refused_by_share + class.refused_for_room
             )?;
         }
         writeln!(f, "\nAdvice:\n")?;
@@ -52,33 +54,63 @@ impl fmt::Display for Report<'_> {
 }
 
 fn advise(f: &mut fmt::Formatter<'_>, class: &ClassUse, advised: &ClassAdvice) -> fmt::Result {
-    let ClassAdvice { name, floor, ceiling, queue, max_wait, by_littles_law, by_erlang, by_peak } = advised;
+    let ClassAdvice { name, floor, ceiling, queue, by_littles_law, by_erlang, by_peak, .. } = advised;
     writeln!(
         f,
         "{name}: floor {} -> {floor}, ceiling {} -> {ceiling}, queue {} -> {queue}",
         class.floor, class.ceiling, class.queue
     )?;
-    if class.arrivals == 0 {
-        return writeln!(f, "  floor: no request came; whoever comes first has a place");
+    if advised.too_few {
+        writeln!(f, "  kept as it is: {} holds are fewer than {MIN_SAMPLES}", class.holds)?;
+    } else {
+        let slow = class.p99_hold.max(class.slowest_hold);
+        let (rate, slow) = (class.peak_per_second, brief(slow));
+        writeln!(
+            f,
+            "  needs: {by_littles_law} by Little's law ({rate}/s x {slow} x 1.3), {by_erlang} for a loss of 1 % (Erlang), \
+             {by_peak} for the peak and one more"
+        )?;
+        writeln!(f, "  {}", grows(class, advised))?;
+    }
+    refused(f, class, advised)
+}
+
+/// What changes of the class, and why no more does.
+fn grows(class: &ClassUse, advised: &ClassAdvice) -> String {
+    let mut grows = Vec::new();
+    if advised.floor > class.floor {
+        grows.push("floor: what it needs, as far as no other class has needed the places".to_owned());
+    }
+    if advised.ceiling > class.ceiling {
+        grows.push("ceiling: the floor".to_owned());
+    }
+    if advised.queue > class.queue {
+        grows.push(match advised.queue == advised.floor / 2 {
+            true => "queue: half of the places".to_owned(),
+            false => format!("queue: what gets a place within {}", exact(advised.max_wait)),
+        });
+    }
+    if grows.is_empty() { "nothing grows, and nothing is ever lowered".to_owned() } else { grows.join("; ") }
+}
+
+/// The requests of those seen that were refused, and that would have been.
+fn refused(f: &mut fmt::Formatter<'_>, class: &ClassUse, advised: &ClassAdvice) -> fmt::Result {
+    let (share, room) = (class.refused_by_share, class.refused_for_room);
+    if share + room == 0 {
+        return writeln!(f, "  refused: none of {} requests; with these sizes none either", class.arrivals);
     }
     writeln!(
         f,
-        "  floor: {by_littles_law} by Little's law ({}/s x {} x 1.3), {by_erlang} for a loss of 1 % (Erlang), {by_peak} \
-         for the peak and one more",
-        class.peak_per_second,
-        brief(class.p99_hold)
-    )?;
-    writeln!(f, "  ceiling: the floor, and what nobody's floor needs")?;
-    match *queue == floor / 2 {
-        true => writeln!(f, "  queue: half of the places"),
-        false => writeln!(f, "  queue: what gets a place within {}", exact(*max_wait)),
-    }
+        "  refused: of {} requests {share} beyond a tenant's share and {room} for want of a place; with these sizes \
+         {share} and about {}",
+        class.arrivals, advised.refused_for_room
+    )
 }
 
 fn text(warning: &Warning) -> String {
     match warning {
         Warning::FewSamples { class, holds } => {
-            format!("{class}: {holds} holds are too few for a 99th percentile; measure for longer")
+            format!("{class}: {holds} holds are too few to advise anything; measure for longer")
         }
         Warning::TooSmall { class, places } => {
             format!("{class}: {places} places are too few to stand alone; make it a part of another class")
@@ -97,7 +129,8 @@ fn text(warning: &Warning) -> String {
             brief(*p99_hold)
         ),
         Warning::DoesNotFit { needed, cell } => format!(
-            "{needed} places are needed and the cell has {cell}: the floors are each class's part; add places, or cells"
+            "{needed} places are needed and the cell has {cell}: no floor grows into what another class has needed; add \
+             places, or cells"
         ),
     }
 }

@@ -6,8 +6,10 @@ use std::time::Duration;
 use cofferdam_fleet::Fleet;
 
 use crate::support::agents::TestFleet;
+use crate::support::eventually;
+use crate::support::metrics::scrape;
 use crate::support::processes::run;
-use crate::support::raw::get;
+use crate::support::raw::{ask, get};
 
 fn saved(name: &str) -> PathBuf {
     PathBuf::from(format!("{}/tests/it/advise/{name}", env!("CARGO_MANIFEST_DIR")))
@@ -107,7 +109,8 @@ async fn an_agents_own_metrics_are_what_it_reads() {
     let home =
         said.iter().find(|said| said.contains("3 holds are too few")).expect("one cell is the tenant's home");
     assert!(home.contains("in a cell of 30 places"), "{home}");
-    assert!(home.contains("default: floor 10 -> 2, ceiling 30 -> 30, queue 5 -> 1"), "{home}");
+    assert!(home.contains("default: floor 10 -> 10, ceiling 30 -> 30, queue 5 -> 5"), "{home}");
+    assert!(home.contains("kept as it is: 3 holds are fewer than 1000"), "{home}");
     assert!(home.contains("warning: db alone has a cap of its own"), "{home}");
 }
 
@@ -117,11 +120,44 @@ async fn a_class_whose_ceiling_follows_the_latency_goes_on_doing_so() {
     let fleet = TestFleet::start(&format!("cell: {{ max_in_flight: 30, classes: {{ {classes} }} }}")).await;
     let agent = format!("http://{}", fleet.cells[0].probes);
     let said = tokio::task::spawn_blocking(move || advice(&agent)).await.unwrap();
-    assert!(said.contains("default: floor 0 -> 1, ceiling 24 -> 29"), "{said}");
+    assert!(said.contains("default: floor 0 -> 0, ceiling 24 -> 24"), "{said}");
     assert_eq!(fleet_of(&said).cell.classes[0].adaptive.unwrap().tolerance_thousandths, 2250);
     let (_, pasted) = said.split_once("For the fleet file:").unwrap();
-    assert!(pasted.contains("ceiling: 29, queue: 0, adaptive: { tolerance: 2.25 } }"), "{pasted}");
+    assert!(pasted.contains("ceiling: 24, queue: 0, adaptive: { tolerance: 2.25 } }"), "{pasted}");
     assert_eq!(pasted.matches("adaptive").count(), 1, "{pasted}");
+}
+
+#[tokio::test]
+async fn a_tenant_that_floods_a_class_is_no_demand_for_it() {
+    let classes = "classes: { default: { floor: 8, ceiling: 16, queue: 0 } }";
+    let fleet = TestFleet::start(&format!("cell: {{ max_in_flight: 30, {classes} }}")).await;
+    // Four places are the tenant's share; what is beyond them is refused, again and again.
+    let held: Vec<_> = (0..4).map(|_| ask(fleet.router.data, get("/slow/1500", "acme"))).collect();
+    let held = tokio::spawn(futures_util::future::join_all(held));
+    let agents: Vec<_> = fleet.cells.iter().map(|cell| cell.probes).collect();
+    let holding = async || {
+        let mut held = 0.0;
+        for agent in &agents {
+            held += scrape(*agent).await.sum("cofferdam_agent_places_in_use", &[]);
+        }
+        (held == 4.0).then_some(())
+    };
+    eventually("four places held", holding).await;
+    for _ in 0..50 {
+        assert_eq!(fleet.router.ask(get("/", "acme")).await.status(), 429);
+    }
+    assert!(held.await.unwrap().iter().all(|answer| answer.status() == 200));
+    fleet.idle().await;
+    let agents: Vec<_> = agents.iter().map(|agent| format!("http://{agent}")).collect();
+    let advised = move || agents.iter().map(|agent| advice(agent)).collect::<Vec<_>>();
+    let said = tokio::task::spawn_blocking(advised).await.unwrap();
+    let home = said.iter().find(|said| said.contains("default") && said.contains("of 54 requests"));
+    let home = home.unwrap_or_else(|| panic!("{said:?}"));
+    let row: Vec<_> =
+        home.lines().find(|line| line.starts_with("default ")).unwrap().split_whitespace().collect();
+    assert_eq!((row[1], row[2]), ("54", "4"), "{home}");
+    let told = "refused: of 54 requests 50 beyond a tenant's share and 0 for want of a place; with these sizes 50 and about 0";
+    assert!(home.contains(told), "{home}");
 }
 
 #[test]

@@ -66,6 +66,7 @@ mod layout;
 mod lifetime;
 mod list;
 mod lock;
+mod meter;
 mod permits;
 mod place;
 mod pool;
@@ -79,7 +80,7 @@ mod waiters;
 mod waiting;
 
 pub use adaptive::{AdaptiveLimit, AdaptivePolicy, AdaptiveState};
-pub use advice::{Advice, CellUse, ClassAdvice, ClassUse, Warning, advise};
+pub use advice::{Advice, CellUse, ClassAdvice, ClassUse, MIN_SAMPLES, Warning, advise};
 pub use breaker::{Breaker, BreakerCounts, BreakerPolicy, BreakerState, Caller, Open, Pass};
 pub use bulkhead::{Bulkhead, BulkheadPlace, BulkheadSnapshot};
 pub use bulkheads::{Bulkheads, NameTaken};
@@ -95,6 +96,7 @@ pub use layers::{
     Verdict, judge_http, judge_status,
 };
 pub use layout::{ClassLayout, Layout, LayoutError, TenantShare};
+pub use meter::{ClassDemand, ClassMeter};
 pub use place::Place;
 pub use pool::{Pool, PoolError, PoolSnapshot, Running};
 pub use pool_runtime::RuntimePool;

@@ -6,6 +6,7 @@
 mod change;
 mod fair;
 mod races;
+mod replay;
 mod right_values;
 mod rules;
 mod support;

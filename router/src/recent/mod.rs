@@ -2,11 +2,13 @@
 //! cell, and how long that took. An operator's question about one tenant is answered from it; a tenant is no label of any metric.
 //!
 //! Each worker records for itself, under a lock that only an operator's question takes beside it. Memory is bounded: a worker knows
-//! [`N_TENANTS`] tenants and forgets the one that was not used for longest, a tenant has [`MAX_ROWS`] rows in a window, and what
+//! [`N_TENANTS`] tenants and forgets the one that was not used for longest, a tenant has [`rows::MAX_ROWS`] rows in a window, and what
 //! finds no row is counted without its reason. At the bound a worker's record has some 14 MiB; usual are 300 bytes a tenant.
 
+mod event;
 mod report;
 mod rows;
+mod waiting;
 
 use std::time::{Duration, Instant};
 
@@ -15,20 +17,15 @@ use cofferdam_model::{CellIndex, TenantId};
 use cofferdam_telemetry::bounded::BoundedTable;
 use parking_lot::Mutex;
 
-pub(crate) use self::report::OK;
-pub use self::report::{EventKind, RecentAnswer, RecentRow, RecentWaiting, TenantRecent};
-pub(crate) use self::rows::Event;
+pub use self::event::EventKind;
+pub(crate) use self::event::{Event, OK};
+pub use self::report::{RecentAnswer, RecentRow, RecentWaiting, TenantRecent};
 use self::rows::TenantRows;
+use self::waiting::Waiting;
 use crate::snapshot::Snapshot;
 
 /// Tenants that one worker's record knows.
 const N_TENANTS: u32 = 2_048;
-
-/// Rows of one tenant in one window.
-const MAX_ROWS: usize = 24;
-
-/// How long a window is: the record has this one and the last, so half a minute to a whole one.
-const WINDOW: Duration = Duration::from_secs(30);
 
 /// What one worker records.
 #[derive(Debug)]
@@ -41,19 +38,6 @@ struct Recorded {
     waiting: Vec<Option<Waiting>>,
     /// Places that nobody has.
     free: Vec<u32>,
-}
-
-/// An attempt that waits for the head of its answer.
-#[derive(Debug)]
-struct Waiting {
-    tenant: TenantId,
-    class: ClassIndex,
-    cell: CellIndex,
-    /// The snapshot's address, since both indexes mean something in that one alone.
-    snapshot: usize,
-    since: Instant,
-    /// Half of what the route has.
-    half: Duration,
 }
 
 /// One attempt's place among those that wait. Dropped without a word, its caller went away.

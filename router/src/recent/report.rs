@@ -5,12 +5,10 @@ use std::time::Instant;
 use cofferdam_model::TenantId;
 use serde::{Deserialize, Serialize};
 
-use super::Waiting;
+use super::event::EventKind;
 use super::rows::{Row, TenantRows};
+use super::waiting::Waiting;
 use crate::snapshot::Snapshot;
-
-/// The reason of answers that are no failure.
-pub(crate) const OK: &str = "ok";
 
 /// The last minute of one tenant at one router, as `GET /tenants/{tenant}/recent` answers it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,18 +40,6 @@ pub struct RecentAnswer {
     pub live: Option<Vec<String>>,
     /// Whether the store has just begun to remember this tenant, and lends nothing yet.
     pub is_store_new: bool,
-}
-
-/// What a row counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EventKind {
-    /// Requests, by what their caller was told.
-    Answer,
-    /// Attempts on a cell without an answer that could be used. Another cell may have served the request.
-    Attempt,
-    /// Answers that began well and failed behind their head.
-    Late,
 }
 
 /// How often one thing happened.

@@ -3,12 +3,14 @@
 use std::mem;
 use std::time::{Duration, Instant};
 
-use cofferdam_fleet::{ClassIndex, Route};
-use cofferdam_model::CellIndex;
-
-use super::report::{EventKind, OK};
-use super::{MAX_ROWS, WINDOW};
+use super::event::{Event, EventKind, OK};
 use crate::snapshot::Snapshot;
+
+/// Rows of one tenant in one window.
+pub(super) const MAX_ROWS: usize = 24;
+
+/// How long a window is: the record has this one and the last, so half a minute to a whole one.
+pub(super) const WINDOW: Duration = Duration::from_secs(30);
 
 /// Classes of which a tenant's usual time is known.
 const MAX_USUAL: usize = 16;
@@ -18,22 +20,6 @@ const UNUSUAL: u64 = 3;
 
 /// How much of a window goes into what is usual, at least: one part of so many.
 const SLOWLY: u64 = 32;
-
-/// What happened to a request, or to one attempt of it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Event<'a> {
-    pub(crate) kind: EventKind,
-    pub(crate) level: &'static str,
-    pub(crate) reason: &'static str,
-    /// The answer's, where a backend gave one; else 0.
-    pub(crate) status: u16,
-    pub(crate) class: ClassIndex,
-    pub(crate) cell: Option<CellIndex>,
-    /// Where the route has to do with it.
-    pub(crate) route: Option<&'a Route>,
-    /// How long it took to the answer's head, and whether that was more than half of what the route has.
-    pub(crate) took: Option<(Duration, bool)>,
-}
 
 /// The rows of one tenant.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! A table of the keys that were used lately, in memory that does not grow with how many there are.
 //!
-//! A full table forgets the key that was not used for about as long as any other: each use marks its key, a hand goes round and
-//! takes marks away, and the first key without a mark makes room (the "second chance" of page replacement). So a stream of keys
+//! A full table forgets the key that was not used again for about as long as any other: each use but the first marks its key, a hand
+//! goes round and takes marks away, and the first key without a mark makes room (the "second chance" of page replacement). So a stream of keys
 //! that come once each forgets those first, and a key that is used in between stays. It knows no time.
 
 use std::hash::{BuildHasher, Hash};
@@ -49,12 +49,14 @@ impl<K: Hash + Eq + Clone, V> BoundedTable<K, V> {
         let hash = self.hasher.hash_one(key);
         let is_it = |&at: &u32| self.entries[at as usize].key == *key;
         let at = match self.slots.find(hash, is_it) {
-            Some(at) => *at as usize,
+            Some(at) => {
+                let at = *at as usize;
+                self.entries[at].is_used = true;
+                at
+            }
             None => self.insert(key, hash, make()),
         };
-        let entry = &mut self.entries[at];
-        entry.is_used = true;
-        &mut entry.value
+        &mut self.entries[at].value
     }
 
     /// The value of `key`. To look is no use of it.
@@ -70,7 +72,8 @@ impl<K: Hash + Eq + Clone, V> BoundedTable<K, V> {
     }
 
     fn insert(&mut self, key: &K, hash: u64, value: V) -> usize {
-        let entry = Entry { key: key.clone(), hash, is_used: true, value };
+        // Without a mark: who comes once goes before who came again.
+        let entry = Entry { key: key.clone(), hash, is_used: false, value };
         let at = if self.entries.len() < self.most as usize {
             self.entries.push(entry);
             self.entries.len() - 1

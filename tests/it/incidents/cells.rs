@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{ACME, PINS, Told};
+use super::told::{ACME, PINS, Told};
 use crate::support::agents::TestFleet;
 use crate::support::files::fleet;
 use crate::support::raw::get;

@@ -1,6 +1,6 @@
 //! Drills: faults that an operator let loose with `cofferdam drill`.
 
-use super::{ACME, PINS, Told};
+use super::told::{ACME, PINS, Told};
 use crate::support::agents::TestFleet;
 use crate::support::processes::run_at;
 use crate::support::raw::get;

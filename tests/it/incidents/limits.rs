@@ -1,6 +1,6 @@
 //! Limits of the fleet, and places of a cell, that are used up.
 
-use super::{ACME, PINS, Told};
+use super::told::{ACME, PINS, Told};
 use crate::support::agents::TestFleet;
 use crate::support::raw::{Client, get};
 

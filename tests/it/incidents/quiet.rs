@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{ACME, PINS, explain};
+use super::told::{ACME, PINS, explain};
 use crate::support::agents::TestFleet;
 use crate::support::files::in_states;
 use crate::support::raw::{Client, get};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cofferdam_router::{Settings, SharedStore};
 
-use super::{ACME, explain};
+use super::told::{ACME, explain};
 use crate::support::eventually;
 use crate::support::files::alone;
 use crate::support::raw::get;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use cofferdam_router::{Settings, SharedStore};
 use serde_json::json;
 
-use super::{ACME, PINS, Told, explain};
+use super::told::{ACME, PINS, Told, explain};
 use crate::support::eventually;
 use crate::support::files::{fleet, in_states, revision};
 use crate::support::raw::get;

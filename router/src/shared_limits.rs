@@ -56,7 +56,7 @@ impl RouterLimits {
         let name = redis::Fleet::new(&fleet.name);
         let sharing = Sharing { mode, routers, max_tenants, budget: *budget, ..Sharing::new(name.clone()) };
         let session = Session::parse(&format!("{:016x}", rand::random::<u64>()))?;
-        tracing::info!(store = %endpoint, %session, routers, "limits are shared");
+        tracing::info!(store = %endpoint, %session, routers, "limits are to be shared: connecting to the store");
         // A call that is given up before the request that waits for it would make its budget a word.
         let link = Link::open_with_timeout(endpoint.clone(), Script::sync(), DEFAULT_TIMEOUT.max(*budget));
         let book = |kind| OverrideBook::new(link.clone(), &name, kind);

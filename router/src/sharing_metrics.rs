@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use cofferdam_limits::redis::RedisStore;
+use cofferdam_limits::redis::link::{LinkState, Policy};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
@@ -53,6 +54,11 @@ impl Collector for SharingCollector {
                 "Whether the store is connected",
                 sharing.state.is_connected().into(),
             ),
+            (
+                "cofferdam_store_evicts",
+                "Whether the store forgets keys when its memory is full, and limits with them",
+                matches!(sharing.state.policy, Policy::Evicts(_)).into(),
+            ),
             ("cofferdam_store_sessions", "Routers that share the limits", sharing.sessions.into()),
             ("cofferdam_store_idle_permits", "Permits on loan that nobody uses", idle(sharing.idle_permits)),
             (
@@ -65,6 +71,18 @@ impl Collector for SharingCollector {
             let gauge = ConstGauge::new(value);
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
-        Ok(())
+        encode_state(&mut encoder, &sharing.state)
     }
+}
+
+/// One of the states is 1.
+fn encode_state(encoder: &mut DescriptorEncoder<'_>, state: &LinkState) -> fmt::Result {
+    let (name, help) = ("cofferdam_store_state", "1 for the state of the connection to the limit store");
+    let kind = ConstGauge::new(0_i64).metric_type();
+    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+    for word in LinkState::words() {
+        let is_so = i64::from(word == state.word());
+        ConstGauge::new(is_so).encode(family.encode_family(&[("state", word)])?)?;
+    }
+    Ok(())
 }

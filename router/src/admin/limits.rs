@@ -6,6 +6,7 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use cofferdam_fleet::{Bucket, Fleet, Plan};
+use cofferdam_limits::redis::link::Policy;
 use cofferdam_limits::{RouteKey, Standing};
 use cofferdam_model::{Level, TenantId};
 use serde_json::{Value, json};
@@ -166,6 +167,11 @@ fn store(admin: &Admin) -> Value {
         "is_away": sharing.is_away,
         "sessions": sharing.sessions,
         "version": sharing.state.server_version,
+        "state": sharing.state.word(),
+        "evicts": match &sharing.state.policy {
+            Policy::Evicts(policy) => Some(policy),
+            Policy::NoEviction | Policy::Unknown => None,
+        },
         "last_error": sharing.state.last_error,
     })
 }

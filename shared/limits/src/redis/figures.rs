@@ -92,7 +92,7 @@ impl SharingMetrics {
             asked: core.counts.asked(),
             alone: core.counts.alone(),
             // Nobody waits for a server that is not connected, or for keys that no server has.
-            is_away: core.link.tally().n_away() > 0 || !state.is_connected(),
+            is_away: core.link.tally().n_away() > 0 || !state.is_connected() || state.trouble.is_some(),
             given_up: core.link.tally().n_opened(),
             sessions: core.terms.sharers.count(),
             idle_permits,

@@ -81,6 +81,53 @@ async fn a_renewed_password_is_read_with_the_next_connection() {
 }
 
 #[tokio::test]
+async fn what_keeps_the_store_from_being_used_is_told_in_one_word() {
+    let is = async |link: &Link, word: &str| {
+        eventually(word, async || link.state().word() == word).await;
+        assert!(link.state().last_error.is_some() || word == "shared", "{word}");
+    };
+    let (server, port) = (server_with_password(PASSWORD), |server: &RedisServer| server.port());
+    let at = |rest: &str| format!("redis://{rest}127.0.0.1:{}", port(&server));
+    is(&open(&at("")), "unauthorised").await;
+    is(&open(&at(":wrong@")), "unauthorised").await;
+    is(&open(&at("nobody:wrong@")), "unauthorised").await;
+    is(&open(&format!("{}?password_file=/no/such/file", at(""))), "unauthorised").await;
+    is(&open(&at(&format!(":{ENCODED}@"))), "shared").await;
+    is(&open(&format!("{}/99", at(&format!(":{ENCODED}@")))), "wrong_database").await;
+    is(&open("redis://127.0.0.1:1"), "unreachable").await;
+    is(&open(&format!("rediss://127.0.0.1:{}", port(&server))), "tls_failure").await;
+    let few = server_with_user("~{f:* +info +time");
+    is(&open(&url("redis", &few)), "forbidden").await;
+}
+
+#[tokio::test]
+async fn a_user_that_may_not_touch_the_keys_is_told_though_it_is_connected() {
+    // The fleet's name of these calls is f.
+    let server = server_with_user(&ACL_RULE.replace("~{f:*", "~{other:*"));
+    let link = connected(&url("redis", &server)).await;
+    assert!(spend(&link, "acme").await.is_err());
+    let state = link.state();
+    assert_eq!((state.word(), state.is_connected()), ("forbidden", true), "{state:?}");
+    set_user(&server, ACL_RULE);
+    spend(&link, "acme").await.unwrap();
+    assert_eq!(link.state().word(), "shared");
+}
+
+#[tokio::test]
+async fn a_password_that_was_changed_is_told_with_the_next_connection() {
+    let server = server_with_user(ACL_RULE);
+    let link = connected(&url("redis", &server)).await;
+    let mut change = ::redis::cmd("ACL");
+    change.arg("SETUSER").arg("cofferdam").arg("resetpass").arg(">another");
+    change.exec(&mut server.connect()).unwrap();
+    let mut kill = ::redis::cmd("CLIENT");
+    kill.arg("KILL").arg("USER").arg("cofferdam").exec(&mut server.connect()).unwrap();
+    eventually("the new password to be wanted", async || link.state().word() == "unauthorised").await;
+    set_user(&server, ACL_RULE);
+    eventually("limits to be shared again", async || link.state().word() == "shared").await;
+}
+
+#[tokio::test]
 async fn a_password_is_never_shown() {
     let heard = Heard::start();
     let server = server_with_password(PASSWORD);

@@ -2,6 +2,7 @@
 //! has ended. While there is none, who asks is told so at once.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -14,9 +15,11 @@ use tokio::time::{Instant, sleep, timeout};
 use super::connect::{ConnectError, Driver, Entry, connect};
 use super::counters::{Counters, add_one};
 use super::endpoint::Address;
+use super::error::LinkError;
 use super::live::{Live, load_first};
 use super::sentinel::Sentinels;
 use super::server::{Policy, Server};
+use super::trouble::StoreTrouble;
 use crate::redis::breaker::{Breaker, Tally};
 use crate::redis::script::Script;
 
@@ -37,6 +40,47 @@ pub(super) struct Context {
     pub(super) tally: Arc<Tally>,
     /// Told of every connection that begins or ends.
     pub(super) changed: watch::Sender<()>,
+    /// Whether servers that are connected refuse what they are called for.
+    pub(super) refused: Refused,
+}
+
+/// What servers that are connected refuse calls for, until one is answered.
+#[derive(Default)]
+pub(super) struct Refused {
+    is_any: AtomicBool,
+    last: Mutex<Option<(StoreTrouble, String)>>,
+}
+
+impl Refused {
+    /// Takes note of what came of a call, and logs what has changed.
+    pub(super) fn note<T>(&self, result: &Result<T, LinkError>) {
+        match result {
+            Ok(_) if self.is_any.load(Ordering::Relaxed) => {
+                self.is_any.store(false, Ordering::Relaxed);
+                if self.last.lock().take().is_some() {
+                    tracing::info!("the store takes calls again: limits are shared");
+                }
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let Some(trouble) = StoreTrouble::of_call(error) else { return };
+                self.is_any.store(true, Ordering::Relaxed);
+                let mut last = self.last.lock();
+                if last.as_ref().is_none_or(|(known, _)| *known != trouble) {
+                    tracing::warn!(
+                        trouble = trouble.as_str(),
+                        "limits are not shared, and this router's share decides: the store is connected, but {}: {error}",
+                        trouble.what()
+                    );
+                }
+                *last = Some((trouble, error.to_string()));
+            }
+        }
+    }
+
+    pub(super) fn last(&self) -> Option<(StoreTrouble, String)> {
+        self.last.lock().clone()
+    }
 }
 
 /// Whom to connect to.
@@ -61,7 +105,7 @@ pub(super) struct Keeper {
 #[derive(Default)]
 struct Kept {
     live: ArcSwapOption<Live>,
-    last_error: Mutex<Option<String>>,
+    last_error: Mutex<Option<(StoreTrouble, String)>>,
 }
 
 impl Keeper {
@@ -76,7 +120,7 @@ impl Keeper {
         self.kept.live.load_full()
     }
 
-    pub(super) fn last_error(&self) -> Option<String> {
+    pub(super) fn last_error(&self) -> Option<(StoreTrouble, String)> {
         self.kept.last_error.lock().clone()
     }
 }
@@ -98,10 +142,10 @@ async fn keep(kept: Arc<Kept>, route: Route, context: Arc<Context>) {
                 if began.elapsed() >= SETTLED {
                     pause = MIN_PAUSE;
                 }
-                format!("{}: {why}", route.name())
+                (StoreTrouble::Unreachable, format!("{}: {why}", route.name()))
             }
-            Ok(Err(error)) => format!("{}: {error}", route.name()),
-            Err(_) => format!("{}: {}", route.name(), ConnectError::Late),
+            Ok(Err(error)) => (StoreTrouble::of_connect(&error), format!("{}: {error}", route.name())),
+            Err(_) => (StoreTrouble::Unreachable, format!("{}: {}", route.name(), ConnectError::Late)),
         };
         kept.failed(error);
         // Many routers lose a server at the same moment, and shall not come back at the same moment.
@@ -138,7 +182,7 @@ async fn begin(route: &Route, context: &Context) -> Result<(Live, Driver), Conne
 /// Lets everybody use a connection until it ends; says why it did.
 async fn serve(kept: &Kept, context: &Context, live: Arc<Live>, driver: Driver) -> String {
     let (address, version) = (&live.address, live.server.version.as_deref().unwrap_or("of unknown version"));
-    tracing::info!("connected to the store at {address}, {version}");
+    tracing::info!("connected to the store at {address}, {version}: limits are shared");
     match &live.server.policy {
         Policy::NoEviction => {}
         Policy::Evicts(policy) => tracing::warn!(
@@ -162,10 +206,15 @@ async fn serve(kept: &Kept, context: &Context, live: Arc<Live>, driver: Driver) 
 
 impl Kept {
     /// Remembers why there is no connection, and logs it unless that was the last thing that was logged.
-    fn failed(&self, error: String) {
+    fn failed(&self, error: (StoreTrouble, String)) {
         let mut last = self.last_error.lock();
         if last.as_ref() != Some(&error) {
-            tracing::warn!("no connection to the store: {error}");
+            let (trouble, text) = &error;
+            tracing::warn!(
+                trouble = trouble.as_str(),
+                "limits are not shared, and this router's share decides: no connection to the store, {}: {text}",
+                trouble.what()
+            );
         }
         *last = Some(error);
     }

@@ -23,6 +23,7 @@ mod server;
 mod slots;
 mod state;
 mod tls;
+mod trouble;
 mod url;
 
 use std::sync::Arc;
@@ -38,13 +39,14 @@ pub use error::LinkError;
 pub(super) use error::read;
 pub use server::Policy;
 pub use state::LinkState;
+pub use trouble::StoreTrouble;
 pub use url::EndpointError;
 
 use self::cluster::Cluster;
 use self::connect::Entry;
 use self::counters::Counters;
 use self::endpoint::Place;
-use self::keeper::{Context, Keeper, Route};
+use self::keeper::{Context, Keeper, Refused, Route};
 use self::live::{Deadline, Order};
 use self::sentinel::Sentinels;
 use super::breaker::{Breaker, Tally};
@@ -84,7 +86,8 @@ impl Link {
         let Endpoint { place, credentials, db, tls } = endpoint.clone();
         let entry = Entry { credentials, db, tls: tls.clone() };
         let (changed, counters, tally) = (watch::Sender::new(()), Counters::default(), Arc::default());
-        let context = Arc::new(Context { entry, script, counters, tally, changed });
+        let context =
+            Arc::new(Context { entry, script, counters, tally, changed, refused: Refused::default() });
         let keep = |route| Way::One(Keeper::start(route, Arc::clone(&context)));
         let way = match place {
             Place::Server(address) => keep(Route::Master(address)),
@@ -131,6 +134,7 @@ impl Link {
             Way::Cluster(cluster) => cluster.send(key.map(slots::slot_of), order, deadline).await,
         };
         counters.count(&result, begun.elapsed());
+        self.0.context.refused.note(&result);
         result
     }
 
@@ -168,10 +172,11 @@ impl Link {
     /// How the connections are now.
     pub fn state(&self) -> LinkState {
         match &self.0.way {
-            Way::One(keeper) => LinkState::of([keeper], true),
+            Way::One(keeper) => LinkState::of([keeper], true, self.0.context.refused.last()),
             Way::Cluster(cluster) => {
                 let (masters, is_covered) = cluster.masters();
-                LinkState::of(masters.iter().map(|master| &*master.keeper), is_covered)
+                let masters = masters.iter().map(|master| &*master.keeper);
+                LinkState::of(masters, is_covered, self.0.context.refused.last())
             }
         }
     }

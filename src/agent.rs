@@ -197,6 +197,7 @@ impl CellArgs {
             max_connections: self.clients.max_connections,
             max_connections_per_address: self.clients.max_connections_per_address,
             body: self.clients.body(),
+            refusals_every: self.clients.refusals_every,
             drain_grace: self.drain_grace,
             drain_deadline: self.drain_deadline,
             backend_protocol: behind.protocol.into(),

@@ -9,6 +9,7 @@ use reqwest::{Client, RequestBuilder, StatusCode};
 use rustix::process::getuid;
 use serde_json::{Map, Value};
 
+use crate::not_asked::{self, Another, Listener, NotAsked};
 use crate::process::BAD_INPUT;
 
 /// How long an answer is waited for.
@@ -19,15 +20,22 @@ pub(crate) fn client() -> reqwest::Result<Client> {
     Client::builder().timeout(PATIENCE).no_proxy().build()
 }
 
-/// The text of an answer that is 200. What the process will not take is bad input, and told as such; what else it says, and
-/// `unreachable` where it says nothing, is an error.
+/// The text of an answer that is 200. What the process will not take is bad input, and told as such; what else it says is an
+/// error, and so is [`NotAsked`], where no such `listener` answers at `address`.
 #[expect(clippy::print_stderr, reason = "a command speaks to its user")]
 pub(crate) async fn answer(
     request: RequestBuilder,
-    unreachable: impl FnOnce() -> String,
+    listener: Listener,
+    address: &str,
 ) -> anyhow::Result<Result<String, ExitCode>> {
-    let answer = request.send().await.with_context(unreachable)?;
-    let (status, text) = (answer.status(), answer.text().await?);
+    let (client, request) = request.build_split();
+    let unanswered = |error| NotAsked::unanswered(listener, address, &error);
+    let answer = client.execute(request.map_err(unanswered)?).await.map_err(unanswered)?;
+    let (status, kind) = (answer.status(), not_asked::kind(&answer));
+    let text = answer.text().await.map_err(unanswered)?;
+    if let Some(another) = Another::of(status, kind.as_deref(), &text) {
+        return Err(NotAsked::answered_by_another(listener, address, &client, another).await.into());
+    }
     match status {
         StatusCode::OK => Ok(Ok(text)),
         StatusCode::BAD_REQUEST => {
@@ -43,14 +51,14 @@ pub(crate) async fn of_router(
     admin: &str,
     request: RequestBuilder,
 ) -> anyhow::Result<Result<String, ExitCode>> {
-    answer(request, || format!("could not ask the router at {admin}")).await
+    answer(request, Listener::Router, admin).await
 }
 
 /// Which router to ask, and how to print what it answers.
 #[derive(Debug, clap::Args)]
 pub(crate) struct At {
     /// A router's admin listener
-    #[arg(long, default_value = "http://127.0.0.1:7001")]
+    #[arg(long, default_value = "http://127.0.0.1:7001", value_parser = not_asked::address)]
     admin: String,
 
     /// Print what the router answers, for programs

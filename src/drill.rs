@@ -8,12 +8,19 @@ use reqwest::{Client, RequestBuilder};
 use serde_json::{Map, Value};
 
 use crate::asked;
+use crate::not_asked::{self, Listener};
 
 /// Let latency, errors or a hang loose on a class, a tenant or a dependency of one cell, for a while
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The agent's admin listener: it has one where it was started with --allow-drills
-    #[arg(long, global = true, env = "COFFERDAM_AGENT_ADMIN", default_value = "http://127.0.0.1:7102")]
+    #[arg(
+        long,
+        global = true,
+        env = "COFFERDAM_AGENT_ADMIN",
+        default_value = "http://127.0.0.1:7102",
+        value_parser = not_asked::address
+    )]
     admin: String,
 
     #[command(subcommand)]
@@ -75,9 +82,7 @@ struct Whom {
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let url = format!("{}/drills", args.admin.trim_end_matches('/'));
     let request = ask(&asked::client()?, &url, args.command);
-    let unreachable =
-        || format!("could not ask the agent at {}: was it started with --allow-drills?", args.admin);
-    let text = match asked::answer(request, unreachable).await? {
+    let text = match asked::answer(request, Listener::Drills, &args.admin).await? {
         Ok(text) => text,
         Err(code) => return Ok(code),
     };

@@ -14,6 +14,7 @@ mod explain;
 mod lasting;
 mod limits;
 mod moved;
+mod not_asked;
 mod pairs;
 mod place;
 mod placed;

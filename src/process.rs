@@ -13,6 +13,7 @@ use cofferdam_telemetry::logs;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::not_asked::NotAsked;
 use crate::watched::Watched;
 
 /// The exit code for bad input, as in BSD's sysexits it stays apart from a failure at run time.
@@ -23,7 +24,7 @@ pub(crate) const BAD_INPUT: u8 = 2;
 pub(crate) struct ProcessArgs {
     /// What to log: a level, or target=level entries with commas
     #[arg(long, env = "COFFERDAM_LOG", default_value = "info")]
-    log: String,
+    log: logs::Filter,
 
     /// How a log line looks: text or json
     #[arg(long, env = "COFFERDAM_LOG_FORMAT", default_value = "text")]
@@ -167,5 +168,6 @@ pub(crate) fn complain(error: &anyhow::Error) -> ExitCode {
         Some(problems @ FleetError::Problems { .. }) => eprintln!("{problems}"),
         _ => eprintln!("cofferdam: {error:#}"),
     }
-    if fleet.is_some() { ExitCode::from(BAD_INPUT) } else { ExitCode::FAILURE }
+    // Where another process answers, or none, the address is wrong: that is not what a command found out.
+    if fleet.is_some() || error.is::<NotAsked>() { ExitCode::from(BAD_INPUT) } else { ExitCode::FAILURE }
 }

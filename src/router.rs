@@ -124,6 +124,7 @@ async fn serve(
         max_connections: args.clients.max_connections,
         max_connections_per_address: args.clients.max_connections_per_address,
         body: args.clients.body(),
+        refusals_every: args.clients.refusals_every,
         drain_grace: args.drain_grace,
         drain_deadline: args.drain_deadline,
         store: endpoint.map(|endpoint| SharedStore { endpoint, budget: args.store_budget }),

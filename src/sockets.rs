@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::slice;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use cofferdam_proxy::census::DEFAULT_PER_ADDRESS;
@@ -16,6 +17,7 @@ use cofferdam_proxy::replay::BodyLimits;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use crate::lasting;
 use crate::process::{Signals, Told};
 
 /// What sockets are called, among processes and in LISTEN_FDNAMES.
@@ -32,7 +34,7 @@ pub(crate) struct SocketArgs {
     handover: Option<PathBuf>,
 }
 
-/// Flags of every process that bounds what clients may hold of it.
+/// Flags of every process that serves clients: what they may hold of it, and how often it logs whom it refused.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClientArgs {
     /// The most connections of clients, shared out evenly among workers; more wait [default: 16384 for each worker]
@@ -47,6 +49,10 @@ pub(crate) struct ClientArgs {
     /// there is always a bound [default: 10485760]
     #[arg(long, env = "COFFERDAM_MAX_BODY_BYTES", value_name = "N")]
     max_body_bytes: Option<NonZeroU64>,
+
+    /// How often refusals are summed up in the log, one line for each reason and class; 0s: never
+    #[arg(long, env = "COFFERDAM_REFUSALS_EVERY", value_name = "TIME", default_value = "1m", value_parser = lasting::time)]
+    pub(crate) refusals_every: Duration,
 }
 
 /// What a process listens on where no socket is there already.
@@ -122,6 +128,7 @@ impl SocketArgs {
             None => passed,
         };
         let (data, admin, probes) = wanted.open(found)?;
+        admin.iter().for_each(warn_of_exposed);
         if claimed.is_some() {
             wanted.warn_of_others(&data, admin.as_ref(), &probes);
         }
@@ -189,6 +196,18 @@ impl Wanted {
             tracing::info!(n = data.len(), %at, "serves on sockets that were open");
         }
         Ok((data, admin, probes))
+    }
+}
+
+/// Says that an admin listener can be reached from beyond this machine: it asks nobody for a password.
+fn warn_of_exposed(admin: &TcpListener) {
+    if let Ok(at) = admin.local_addr()
+        && !at.ip().to_canonical().is_loopback()
+    {
+        tracing::warn!(
+            "the admin listener at {at} has no password, so anybody who can reach it changes limits, placement and drills: \
+             keep it on loopback, or let a firewall keep others from it"
+        );
     }
 }
 

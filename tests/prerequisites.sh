@@ -14,6 +14,7 @@ needs=(
   "slowhttptest:slowhttptest" # what it does to a router, the others must not notice
   "nginx:nginx"               # where these two do otherwise than we is listed, and compared
   "haproxy:haproxy"
+  "promtool:prometheus"       # alert rules and metrics are judged by the tool that reads them
 )
 
 # Where servers are on Debian, which is not on everybody's path.

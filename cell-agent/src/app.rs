@@ -11,7 +11,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use cofferdam_bulkhead::{Compartments, LayoutError};
 use cofferdam_fleet::Fleet;
-use cofferdam_model::{CellId, FleetName};
+use cofferdam_model::{CellId, ClassName, FleetName, TenantId};
 use cofferdam_proxy::census::Census;
 use cofferdam_proxy::drain::{Drain, Phase};
 use cofferdam_proxy::listen;
@@ -21,6 +21,8 @@ use cofferdam_proxy::via::Via;
 use cofferdam_proxy::workers::Workers;
 use cofferdam_telemetry::aside::Aside;
 use cofferdam_telemetry::probes::Probes;
+use cofferdam_telemetry::process::{self, Build};
+use cofferdam_telemetry::refusals::Refusals;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
 
@@ -36,6 +38,13 @@ use crate::report::{self, LoadField};
 use crate::routers::Routers;
 use crate::rules::{self, ReloadError, Rules, RulesCollector};
 use crate::settings::Settings;
+
+/// Which build this is.
+const BUILD: Build = Build {
+    metric: "cofferdam_build",
+    version: env!("CARGO_PKG_VERSION"),
+    revision: option_env!("COFFERDAM_REVISION"),
+};
 
 /// The agent of one cell.
 #[derive(Debug)]
@@ -68,6 +77,8 @@ pub struct Running {
     leaving: Leaving,
     /// The watch over the backend, and over the counters.
     control: JoinSet<()>,
+    /// What was refused since it was last told, where it is told.
+    refusals: Option<Refusals<ClassName, TenantId>>,
     /// The probe listener.
     aside: Aside,
 }
@@ -97,6 +108,7 @@ impl Agent {
         }
         let compartments = Compartments::new(rules::layout(fleet)?);
         let mut registry = Registry::default();
+        process::register(&mut registry, BUILD);
         registry.register_collector(Box::new(CompartmentsCollector(compartments.clone())));
         let metrics = Metrics::register(&mut registry);
         let rules = Rules::new(Arc::new(fleet.clone()), &compartments, &metrics, None);
@@ -149,7 +161,10 @@ impl Agent {
         let places = fleet.cell.max_in_flight as usize;
         let max_connections = settings.upstream.max_connections.max(places);
         let upstream = UpstreamLimits { max_connections, ..settings.upstream };
-        let workers = start_workers(&settings, upstream, cell, rates, listeners.data, &drain)?;
+        let refusals = Refusals::default();
+        control.spawn(refusals.clone().tell_for_ever(settings.refusals_every));
+        let workers = start_workers(&settings, upstream, cell, rates, &refusals, listeners.data, &drain)?;
+        let refusals = (!settings.refusals_every.is_zero()).then_some(refusals);
         let (grace, deadline) = (settings.drain_grace, settings.drain_deadline);
         let id = settings.cell;
         Ok(Running {
@@ -165,6 +180,7 @@ impl Agent {
             health,
             leaving,
             control,
+            refusals,
             aside,
         })
     }
@@ -224,7 +240,7 @@ impl Running {
     }
 
     async fn end(self) {
-        let Self { drain, deadline, compartments, metrics, workers, mut control, aside: _aside, .. } = self;
+        let Self { drain, deadline, compartments, metrics, workers, mut control, refusals, .. } = self;
         self.leaving.begin(deadline);
         drain.advance(Phase::Draining);
         let mut ended = tokio::task::spawn_blocking(move || workers.join());
@@ -236,6 +252,9 @@ impl Running {
             let _ = ended.await;
         }
         control.shutdown().await;
+        if let Some(refusals) = refusals {
+            refusals.tell();
+        }
     }
 }
 
@@ -259,6 +278,7 @@ fn start_workers(
     upstream_limits: UpstreamLimits,
     cell: Arc<Cell>,
     rates: Rates,
+    refusals: &Refusals<ClassName, TenantId>,
     listeners: Vec<TcpListener>,
     drain: &Drain,
 ) -> io::Result<Workers> {
@@ -268,7 +288,8 @@ fn start_workers(
     let worker = |listeners| {
         let upstream = Upstream::to(backend.clone(), upstream_limits);
         let load = LoadField::new(cell.compartments.clone(), rates.clone());
-        let journey = Arc::new(Journey { cell: Arc::clone(&cell), upstream, load });
+        let refusals = refusals.worker();
+        let journey = Arc::new(Journey { cell: Arc::clone(&cell), upstream, load, refusals });
         let watch = drain.watch();
         async move {
             if let Err(error) = serve_each(listeners, limits, journey, watch).await {

@@ -11,8 +11,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use cofferdam_bulkhead::{Compartments, Place};
-use cofferdam_model::{CallEnd, Resort, headers};
-use cofferdam_proxy::census::{Census, Counted};
+use cofferdam_model::{CallEnd, ClassName, Resort, TenantId, headers};
+use cofferdam_proxy::census::{self, Census};
 use cofferdam_proxy::forwarding::{self, Came, Scheme};
 use cofferdam_proxy::grpc::{self, Call};
 use cofferdam_proxy::guard::Guarded;
@@ -25,6 +25,7 @@ use cofferdam_proxy::tunnel;
 use cofferdam_proxy::upgrade;
 use cofferdam_proxy::upstream::{ConnectFault, Head, Upstream, UpstreamBody};
 use cofferdam_proxy::via::Via;
+use cofferdam_telemetry::refusals::Counted;
 use futures_util::TryFutureExt;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
@@ -75,6 +76,8 @@ pub(crate) struct Journey {
     pub(crate) cell: Arc<Cell>,
     pub(crate) upstream: Upstream,
     pub(crate) load: LoadField,
+    /// For the log.
+    pub(crate) refusals: Counted<ClassName, TenantId>,
 }
 
 /// Marks the answer to a request that a drill made late.
@@ -115,7 +118,7 @@ impl Service for Journey {
     }
 
     /// A router stands for many clients.
-    fn enter(&self, peer: IpAddr) -> Option<Counted> {
+    fn enter(&self, peer: IpAddr) -> Option<census::Counted> {
         self.cell.census.enter(peer, self.cell.classifier.trusts(peer))
     }
 
@@ -148,6 +151,8 @@ impl Journey {
         let traveller = self.classify(peer, request, arrived).inspect_err(|rejection| {
             tracing::debug!(%peer, %rejection, "turned away");
             self.cell.metrics.unclassified();
+            let (reason, side) = rejection.reason();
+            self.refusals.add(reason, side, None);
         })?;
         let Some(traveller) = traveller else {
             let mut answer = answer::about_itself();
@@ -195,6 +200,7 @@ impl Journey {
         let trusted = traveller.is.from_router;
         let stays = forward::stays(trusted);
         let stand_in = StandIn::of(&traveller.rules, &traveller.is, &traveller.head);
+        let (rules, class, tenant) = (Arc::clone(&traveller.rules), traveller.is.class, traveller.is.tenant);
         match self.through_the_gate(traveller, &mut record).await {
             Ok((mut answer, Stay { place, timed, .. })) if tunnel::is_switch(&answer) => {
                 // A tunnel may hold its place for hours.
@@ -222,6 +228,8 @@ impl Journey {
                     return Ok(answer.map(|body| Guarded::new(Payload::from(body), None)));
                 }
                 record.end(rejection.outcome());
+                let (reason, side) = rejection.reason();
+                self.refusals.add(reason, side, Some((&tenant, rules.class_name(class))));
                 Err(rejection)
             }
         }

@@ -2,10 +2,11 @@
 //! and what a router reads off it. The causes are for the log.
 
 use cofferdam_bulkhead::Refused;
-use cofferdam_model::{CallEnd, CellReason, HopError, headers};
+use cofferdam_model::{CallEnd, CellReason, CellRefusal, HopError, RefusalCause, headers};
 use cofferdam_proxy::problem::Problem;
 use cofferdam_proxy::target::{self, TargetError};
 use cofferdam_proxy::upstream::ConnectFault;
+use cofferdam_telemetry::refusals::Side;
 use http::header::ALLOW;
 use http::{HeaderValue, StatusCode};
 
@@ -89,6 +90,39 @@ impl Rejection {
         }
     }
 
+    /// Its word in the log, and whose doing it is.
+    pub(crate) fn reason(&self) -> (&'static str, Side) {
+        match self {
+            Self::Request(_) => ("request_malformed", Side::Request),
+            Self::Hop(_) => ("hop_malformed", Side::Request),
+            Self::TooLarge(_) | Self::Fault(Fault::BodyTooLarge) => ("body_too_large", Side::Request),
+            Self::NoGrpc => ("no_grpc", Side::Request),
+            Self::NotSpoken(_) => ("protocol_not_spoken", Side::Request),
+            Self::NoWebSocket => ("no_websocket", Side::Request),
+            Self::Refused(Refused::Full { cap: Some(_), .. }) => ("cap_full", Side::Room),
+            Self::Refused(Refused::Full { reason: CellReason::Tenant, .. }) => {
+                ("tenant_share_full", Side::Room)
+            }
+            Self::Refused(Refused::Full { reason: CellReason::Class, .. }) => ("class_full", Side::Room),
+            Self::Refused(Refused::Full { reason: CellReason::Cell, .. }) => ("cell_full", Side::Room),
+            Self::Refused(Refused::ShutDown) => ("draining", Side::Room),
+            Self::Shed => ("shed", Side::Room),
+            Self::Tripped(tripped) if tripped.reason == CellReason::Cell => {
+                ("backend_breaker_open", Side::Room)
+            }
+            Self::Tripped(_) => ("dependency_breaker_open", Side::Room),
+            Self::Drill(_) => ("drill", Side::Failure),
+            Self::Fault(Fault::NoConnection(ConnectFault::Full(_))) => ("connections_full", Side::Room),
+            Self::Fault(Fault::NoConnection(_) | Fault::Unread) => ("backend_unreachable", Side::Failure),
+            Self::Fault(Fault::Lost(_) | Fault::Stale(_)) => ("backend_lost", Side::Failure),
+            Self::Fault(Fault::Malformed(_)) => ("backend_malformed", Side::Failure),
+            Self::Fault(Fault::Deadline) => ("deadline_passed", Side::Failure),
+            Self::Fault(Fault::BodyIdle) => ("body_idle", Side::Request),
+            Self::Fault(Fault::BodySlow) => ("body_slow", Side::Request),
+            Self::Fault(Fault::BodyBroken(_)) => ("body_broken", Side::Request),
+        }
+    }
+
     /// How the attempt ended; `soon` says that the backend had less than half of the time that the route has.
     pub(crate) fn call_end(&self, soon: bool) -> CallEnd {
         match self {
@@ -135,14 +169,15 @@ impl Rejection {
             Self::Refused(refused) => compartment(&refused),
             Self::Shed => {
                 let kind = problem(status(CellReason::Cell), "shed", "Cells have no room for this class");
-                refusal(CellReason::Cell, kind)
+                refusal(CellRefusal::full(CellReason::Cell), kind)
             }
             Self::Tripped(tripped) => {
                 let kind =
                     problem(status(tripped.reason), "breaker_open", "What the request needs is left alone");
                 // Rounded up: who comes back then may be let through.
                 let wait_s = tripped.left.as_secs() + u64::from(tripped.left.subsec_nanos() > 0);
-                refusal(tripped.reason, kind).retry_after(wait_s.max(RETRY_AFTER_S))
+                let refused = CellRefusal { reason: tripped.reason, cause: RefusalCause::BreakerOpen };
+                refusal(refused, kind).retry_after(wait_s.max(RETRY_AFTER_S))
             }
             Self::Drill(Struck::Status(status)) => {
                 let problem = problem(status, "drill", "A drill answers in the backend's place");
@@ -204,20 +239,28 @@ fn compartment(refused: &Refused) -> Problem {
                 Some(cap) => full.member("cap", cap.to_string()),
                 None => full,
             };
-            refusal(*reason, full)
+            let cause = if cap.is_some() { RefusalCause::Cap } else { RefusalCause::Full };
+            refusal(CellRefusal { reason: *reason, cause }, full)
         }
         Refused::ShutDown => {
             let kind = problem(status(CellReason::Cell), "draining", "Cell is draining");
-            refusal(CellReason::Cell, kind)
+            refusal(CellRefusal { reason: CellReason::Cell, cause: RefusalCause::Draining }, kind)
         }
     }
 }
 
 fn backend(fault: &Fault) -> Problem {
     let (status, kind, title) = match fault {
+        Fault::NoConnection(ConnectFault::Full(_)) => {
+            let title = "Agent has no connection to its backend left";
+            let kind = problem(status(CellReason::Cell), "connections_full", title);
+            return refusal(CellRefusal::full(CellReason::Cell), kind);
+        }
         Fault::NoConnection(_) | Fault::Unread => {
-            let kind = problem(status(CellReason::Cell), "backend_gone", "Cell's backend is gone");
-            return refusal(CellReason::Cell, kind);
+            let title = "Cell's backend takes no connection";
+            let kind = problem(status(CellReason::Cell), "backend_unreachable", title);
+            let cause = RefusalCause::BackendUnreachable;
+            return refusal(CellRefusal { reason: CellReason::Cell, cause }, kind);
         }
         Fault::Lost(_) | Fault::Stale(_) => {
             (StatusCode::BAD_GATEWAY, "backend_lost", "Backend was lost before its answer")
@@ -257,9 +300,16 @@ fn status(reason: CellReason) -> StatusCode {
     }
 }
 
-fn refusal(reason: CellReason, problem: Problem) -> Problem {
+/// The refusal's reach is in the field that every router reads, and what made it is beside: an older router, which does not
+/// know that one, goes by the reach alone.
+fn refusal(refused: CellRefusal, problem: Problem) -> Problem {
+    let CellRefusal { reason, cause } = refused;
     let problem = problem.member("reason", reason.as_str()).retry_after(RETRY_AFTER_S);
-    problem.field(headers::REFUSED, HeaderValue::from_static(reason.as_str()))
+    let problem = problem.field(headers::REFUSED, HeaderValue::from_static(reason.as_str()));
+    match cause {
+        RefusalCause::Full => problem,
+        cause => problem.field(headers::CAUSE, HeaderValue::from_static(cause.as_str())),
+    }
 }
 
 #[cfg(test)]
@@ -281,16 +331,20 @@ mod tests {
     // P48
     #[test]
     fn a_refusal_has_its_reason_its_status_and_when_to_come_back() {
-        let gone = Rejection::Fault(Fault::NoConnection(ConnectFault::Full(1)));
-        for (rejection, status, reason) in [
-            (full(CellReason::Tenant), 429, "tenant"),
-            (full(CellReason::Class), 503, "class"),
-            (full(CellReason::Cell), 503, "cell"),
-            (Refused::ShutDown.into(), 503, "cell"),
-            (gone, 503, "cell"),
-            (Fault::Unread.into(), 503, "cell"),
+        let no_connection = |fault| Rejection::Fault(Fault::NoConnection(fault));
+        let late = ConnectFault::Timeout(Duration::from_secs(1));
+        for (rejection, status, reason, cause) in [
+            (full(CellReason::Tenant), 429, "tenant", None),
+            (full(CellReason::Class), 503, "class", None),
+            (full(CellReason::Cell), 503, "cell", None),
+            (Refused::ShutDown.into(), 503, "cell", Some("draining")),
+            (no_connection(ConnectFault::Full(1)), 503, "cell", None),
+            (no_connection(late), 503, "cell", Some("backend_unreachable")),
+            (Fault::Unread.into(), 503, "cell", Some("backend_unreachable")),
         ] {
             let response = rejection.problem().into_response();
+            let said = response.headers().get("cofferdam-cause");
+            assert_eq!(said.map(|cause| cause.to_str().unwrap()), cause);
             assert_eq!(response.status(), status);
             assert_eq!(response.headers()["cofferdam-refused"], reason);
             assert_eq!(response.headers()["retry-after"], "1");

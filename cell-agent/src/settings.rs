@@ -56,6 +56,8 @@ pub struct Settings {
     pub body: BodyLimits,
     /// Bounds on each worker's connections to the backend. Unused ones are closed sooner than the usual backends do it.
     pub upstream: UpstreamLimits,
+    /// How often refusals are summed up in the log; never at zero.
+    pub refusals_every: Duration,
     /// How often it is checked that the backend takes connections.
     pub check_every: Duration,
 }
@@ -77,6 +79,7 @@ impl Settings {
             max_connections_per_address: census::DEFAULT_PER_ADDRESS,
             body: BodyLimits::default(),
             upstream: UpstreamLimits { idle: BACKEND_IDLE, ..UpstreamLimits::default() },
+            refusals_every: Duration::from_secs(60),
             check_every: Duration::from_millis(500),
         }
     }

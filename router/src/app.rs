@@ -9,6 +9,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use cofferdam_fleet::Fleet;
 use cofferdam_limits::redis::RedisStore;
+use cofferdam_model::{ClassName, TenantId};
 use cofferdam_proxy::census::Census;
 use cofferdam_proxy::drain::{Drain, Phase, Watch};
 use cofferdam_proxy::listen;
@@ -16,7 +17,9 @@ use cofferdam_proxy::serve::{ServeLimits, serve_each};
 use cofferdam_proxy::workers::Workers;
 use cofferdam_telemetry::aside::Aside;
 use cofferdam_telemetry::probes::Probes;
+use cofferdam_telemetry::process::{self, Build};
 use cofferdam_telemetry::prometheus_client::registry::Registry;
+use cofferdam_telemetry::refusals::Refusals;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
@@ -41,6 +44,13 @@ use crate::start_gate::StartGate;
 use crate::state_dir::StateDir;
 use crate::taking::{self, Taking};
 use crate::top::Top;
+
+/// Which build this is.
+const BUILD: Build = Build {
+    metric: "cofferdam_build",
+    version: env!("CARGO_PKG_VERSION"),
+    revision: option_env!("COFFERDAM_REVISION"),
+};
 
 /// Sockets that the caller has bound, all non-blocking.
 #[derive(Debug)]
@@ -86,6 +96,8 @@ pub struct Router {
     workers: Workers,
     /// The prober, and who follows the store's overrides.
     control: JoinSet<()>,
+    /// What was refused since it was last told.
+    refusals: Refusals<ClassName, TenantId>,
     /// Admin and probes.
     aside: Aside,
     data_address: SocketAddr,
@@ -112,7 +124,7 @@ impl Router {
         let Taking { mut snapshot, accepted, forced, .. } = taking;
         tell_of_force(forced.as_ref());
         snapshot.forced = forced;
-        directory.install(&snapshot.cells);
+        directory.install(&snapshot.cells, snapshot.fleet.health);
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
         let ledger = Arc::new(Ledger::new(state.clone(), book));
         ledger.keep_first(accepted);
@@ -121,6 +133,7 @@ impl Router {
         let (running, owned) = (Arc::clone(&snapshots), settings.ownership.clone());
         let releasing = Arc::new(Releasing::new(running, Arc::clone(&ledger), release, state, owned));
         let mut registry = Registry::default();
+        process::register(&mut registry, BUILD);
         let metrics = data_path::Metrics::register(&mut registry);
         let reloads = Reloads::register(&mut registry);
         let census =
@@ -163,6 +176,8 @@ impl Router {
         let (mut control, mut aside) = (JoinSet::new(), Aside::default());
         control.spawn(open_gate);
         control.spawn(probe_for_ever(directory.clone(), settings.probe_every));
+        let refusals = top.refusals.clone();
+        control.spawn(refusals.clone().tell_for_ever(settings.refusals_every));
         overrides.follow(&mut control);
         control.spawn(Arc::clone(&releasing).follow());
         control.spawn(Arc::clone(&ledger).follow());
@@ -200,6 +215,7 @@ impl Router {
             settings,
             workers,
             control,
+            refusals,
             aside,
             data_address,
         })
@@ -257,7 +273,7 @@ impl Router {
         // What else a file changes at the same revision does not undo how its table came to run.
         let same_table = snapshot.fleet.revision == running.fleet.revision;
         snapshot.forced = forced.or_else(|| running.forced.clone().filter(|_| same_table));
-        self.directory.install(&snapshot.cells);
+        self.directory.install(&snapshot.cells, snapshot.fleet.health);
         self.snapshots.store(Arc::new(snapshot));
         self.overrides.refit();
     }
@@ -289,6 +305,9 @@ impl Router {
         }
         self.drain.advance(Phase::Cut);
         self.control.shutdown().await;
+        if !self.settings.refusals_every.is_zero() {
+            self.refusals.tell();
+        }
     }
 }
 

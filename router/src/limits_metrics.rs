@@ -96,7 +96,7 @@ fn by_limit(
 fn encode_waits(encoder: &mut DescriptorEncoder<'_>, waits: &Waits) -> fmt::Result {
     let (name, help) =
         ("cofferdam_limits_store_wait_seconds", "How long requests waited for the limit store");
-    let bounds = WAIT_BOUNDS_US.iter().map(|us| *us as f64 / 1e6).chain([f64::MAX]);
+    let bounds = WAIT_BOUNDS_US.iter().map(|us| *us as f64 / 1e6).chain([f64::INFINITY]);
     let buckets: Vec<_> = bounds.zip(waits.buckets).collect();
     let mut histogram = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
     histogram.encode_histogram::<NoLabelSet>(waits.sum.as_secs_f64(), waits.count(), &buckets, None)

@@ -34,6 +34,8 @@ pub struct Settings {
     pub body: BodyLimits,
     /// Bounds on connections to cells.
     pub upstream: UpstreamLimits,
+    /// How often refusals are summed up in the log; never at zero.
+    pub refusals_every: Duration,
     /// How often each cell's probe is asked.
     pub probe_every: Duration,
     /// The store that holds the fleet's limits; without one this router has limits of its own.
@@ -58,6 +60,7 @@ impl Default for Settings {
             max_connections_per_address: census::DEFAULT_PER_ADDRESS,
             body: BodyLimits::default(),
             upstream: UpstreamLimits::default(),
+            refusals_every: Duration::from_secs(60),
             probe_every: Duration::from_millis(500),
             store: None,
             first_answer_wait: Duration::from_secs(1),

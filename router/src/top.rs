@@ -5,7 +5,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cofferdam_model::TenantId;
+use cofferdam_model::{ClassName, TenantId};
+use cofferdam_telemetry::refusals::{Counted as Refused, Refusals};
 use cofferdam_telemetry::top::{Ranking, Recent};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,8 @@ pub(crate) enum By {
 pub(crate) struct Top {
     began: Instant,
     workers: Arc<Mutex<Vec<Arc<Counters>>>>,
+    /// The same refusals by reason and class, for the log.
+    pub(crate) refusals: Refusals<ClassName, TenantId>,
 }
 
 /// What one worker counts and records. Nobody else takes its locks but whoever asks, for as long as a copy takes.
@@ -45,6 +48,8 @@ pub(crate) struct Counters {
     counted: Mutex<Counted>,
     /// The last minute, tenant by tenant.
     pub(crate) record: WorkerRecord,
+    /// By reason and class.
+    pub(crate) refusals: Refused<ClassName, TenantId>,
 }
 
 #[derive(Debug)]
@@ -57,7 +62,7 @@ struct Counted {
 
 impl Default for Top {
     fn default() -> Self {
-        Self { began: Instant::now(), workers: Arc::default() }
+        Self { began: Instant::now(), workers: Arc::default(), refusals: Refusals::default() }
     }
 }
 
@@ -66,7 +71,8 @@ impl Top {
     pub(crate) fn worker(&self) -> Arc<Counters> {
         let recent = || Recent::new(N_COUNTERS, WINDOW, self.began);
         let counted = Counted { used: recent(), cost: None, refused: recent() };
-        let counters = Arc::new(Counters { counted: Mutex::new(counted), record: WorkerRecord::default() });
+        let (refusals, record) = (self.refusals.worker(), WorkerRecord::default());
+        let counters = Arc::new(Counters { counted: Mutex::new(counted), record, refusals });
         self.workers.lock().push(Arc::clone(&counters));
         counters
     }

@@ -8,13 +8,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anstream::print;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use cofferdam_bulkhead::advise;
 use reqwest::Url;
 use tokio::time::sleep;
 
 use measured::Counted;
 
+use crate::not_asked::{Another, Listener, NotAsked};
 use crate::{asked, lasting};
 
 /// Advise floors, ceilings and queues for a cell, by what its agent has measured
@@ -59,10 +60,15 @@ async fn measure(mut url: Url, lasting: Option<Duration>) -> anyhow::Result<Coun
 }
 
 async fn scrape(url: &Url) -> anyhow::Result<Counted> {
-    let answer =
-        asked::client()?.get(url.clone()).send().await.with_context(|| format!("cannot ask {url}"))?;
-    if !answer.status().is_success() {
-        bail!("{url} answers {}", answer.status());
+    let (client, listener, address) = (asked::client()?, Listener::Metrics, url.as_str());
+    let unanswered = |error| NotAsked::unanswered(listener, address, &error);
+    let answer = client.get(url.clone()).send().await.map_err(unanswered)?;
+    let status = answer.status();
+    let text = answer.text().await.map_err(unanswered)?;
+    let another = Another::Unknown(status);
+    let is_of_agent = status.is_success() && text.contains("cofferdam_agent_");
+    if !is_of_agent {
+        return Err(NotAsked::answered_by_another(listener, address, &client, another).await.into());
     }
-    Counted::read(&answer.text().await?).with_context(|| format!("{url} is no agent's /metrics"))
+    Counted::read(&text).with_context(|| format!("{url} is no agent's /metrics"))
 }

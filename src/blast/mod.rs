@@ -16,6 +16,7 @@ use reqwest::Url;
 use serde_json::{Value, json};
 
 use crate::asked::{self, list, word};
+use crate::not_asked;
 use crate::process::BAD_INPUT;
 use crate::tenant_list;
 
@@ -31,7 +32,12 @@ pub(crate) struct Args {
     cell: Option<String>,
 
     /// A router's admin listener; of several, what each has seen is added up
-    #[arg(long, default_value = "http://127.0.0.1:7001", conflicts_with = "fleet")]
+    #[arg(
+        long,
+        default_value = "http://127.0.0.1:7001",
+        conflicts_with = "fleet",
+        value_parser = not_asked::address
+    )]
     admin: Vec<String>,
 
     /// Take the tenants of a list by this fleet file, and ask no router

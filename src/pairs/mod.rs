@@ -15,6 +15,7 @@ use serde_json::json;
 
 use taken::Taken;
 
+use crate::not_asked;
 use crate::process::BAD_INPUT;
 use crate::tenant_list::{self, ListArgs};
 
@@ -31,7 +32,7 @@ pub(crate) struct Args {
     list: ListArgs,
 
     /// A router's admin listener: what its operators have pinned is taken
-    #[arg(long)]
+    #[arg(long, value_parser = not_asked::address)]
     admin: Option<String>,
 
     /// Print JSON

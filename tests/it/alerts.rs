@@ -1,97 +1,94 @@
-//! The alert rules that come with the product name metrics that there are, and are raised where they should be.
-
-mod expression;
+//! The alert rules that come with the product, judged by Prometheus's own `promtool`: they are well formed, each is raised
+//! just beyond its bound and not just inside, and what they name is what routers and agents show.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
 
 use cofferdam_router::{Settings, SharedStore};
+use serde_json::Value;
 
-use self::expression::fires;
 use crate::support::agents::TestFleet;
 use crate::support::eventually;
 use crate::support::files::alone;
-use crate::support::raw::get;
+use crate::support::processes::{Process, free_port};
+use crate::support::raw::{self, get};
 use crate::support::redis::RedisServer;
 use crate::support::routers::{TestRouter, settings};
 
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/prometheus");
 const RULES: &str = include_str!("../../deploy/prometheus/alerts.yaml");
-
-/// An alert, values of its metrics, and whether it is raised by them.
-type Bound = (&'static str, &'static [(&'static str, f64)], bool);
-
-/// For each alert, where it is raised, and where it is not.
-const BOUNDS: [Bound; 42] = [
-    ("ClassStaysFull", &[("agent_places_in_use", 46.0), ("agent_places_limit", 50.0)], true),
-    ("ClassStaysFull", &[("agent_places_in_use", 45.0), ("agent_places_limit", 50.0)], false),
-    ("CellStaysFull", &[("agent_cell_saturation", 0.91)], true),
-    ("CellStaysFull", &[("agent_cell_saturation", 0.9)], false),
-    ("CapStaysFull", &[("agent_cap_in_use", 19.0), (CAP_QUEUED, 0.0), ("agent_cap_limit", 20.0)], true),
-    ("CapStaysFull", &[("agent_cap_in_use", 10.0), (CAP_QUEUED, 9.0), ("agent_cap_limit", 20.0)], true),
-    ("CapStaysFull", &[("agent_cap_in_use", 18.0), (CAP_QUEUED, 0.0), ("agent_cap_limit", 20.0)], false),
-    ("BreakerOpen", &[("agent_breaker_open", 1.0)], true),
-    ("BreakerOpen", &[("agent_breaker_open", 0.5)], true),
-    ("BreakerOpen", &[("agent_breaker_open", 0.0)], false),
-    ("CriticalClassRefuses", &[("agent_refusals_total", 1.0), ("agent_class_priority", 0.0)], true),
-    ("CriticalClassRefuses", &[("agent_refusals_total", 0.0), ("agent_class_priority", 0.0)], false),
-    ("CriticalClassRefuses", &[("agent_refusals_total", 1.0), ("agent_class_priority", 1.0)], false),
-    ("QueueTimeouts", &[("agent_queue_timeouts_total", 1.1)], true),
-    ("QueueTimeouts", &[("agent_queue_timeouts_total", 1.0)], false),
-    ("FloorLiesIdle", &[("agent_places_peak", 1.0), ("agent_places_floor", 8.0)], true),
-    ("FloorLiesIdle", &[("agent_places_peak", 2.0), ("agent_places_floor", 8.0)], false),
-    ("FloorLiesIdle", &[("agent_places_peak", 0.0), ("agent_places_floor", 7.0)], false),
-    ("Drill", &[("agent_drills", 1.0)], true),
-    ("Drill", &[("agent_drills", 0.0)], false),
-    ("CellDown", &[("router_cell_up", 0.0)], true),
-    ("CellDown", &[("router_cell_up", 1.0)], false),
-    ("TenantConfined", &[("router_tenants_confined", 1.0)], true),
-    ("TenantConfined", &[("router_tenants_confined", 0.0)], false),
-    ("RetriesDenied", &[("router_retries_denied_total", 1.1)], true),
-    ("RetriesDenied", &[("router_retries_denied_total", 1.0)], false),
-    ("ReportsAreOld", &[("router_cell_report_age_seconds", 61.0)], true),
-    ("ReportsAreOld", &[("router_cell_report_age_seconds", 60.0)], false),
-    ("TwoTablesAtOneRevision", &[("router_table", 2.0)], true),
-    ("TwoTablesAtOneRevision", &[("router_table", 1.0)], false),
-    ("RevisionTakenTwice", &[("router_revision_disputed", 1.0), (OTHER_TABLE, 0.0)], true),
-    ("RevisionTakenTwice", &[("router_revision_disputed", 0.0), (OTHER_TABLE, 1.0)], true),
-    ("RevisionTakenTwice", &[("router_revision_disputed", 0.0), (OTHER_TABLE, 0.0)], false),
-    ("ReloadRefused", &[(NOT_TAKEN, 1.0)], true),
-    ("ReloadRefused", &[(NOT_TAKEN, 0.0)], false),
-    ("OverridesLeftOut", &[(LEFT_OUT[0], 1.0), (LEFT_OUT[1], 0.0)], true),
-    ("OverridesLeftOut", &[(LEFT_OUT[0], 0.0), (LEFT_OUT[1], 1.0)], true),
-    ("OverridesLeftOut", &[(LEFT_OUT[0], 0.0), (LEFT_OUT[1], 0.0)], false),
-    ("StoreAway", &[("store_away", 1.0)], true),
-    ("StoreAway", &[("store_away", 0.0)], false),
-    ("WaitsForStore", &[("limits_store_wait_seconds_bucket", 0.006)], true),
-    ("WaitsForStore", &[("limits_store_wait_seconds_bucket", 0.005)], false),
+const TESTS: [&str; 2] = [
+    include_str!("../../deploy/prometheus/alerts_test.yaml"),
+    include_str!("../../deploy/prometheus/alerts_days_test.yaml"),
 ];
 
-const CAP_QUEUED: &str = "agent_cap_queued";
-const OTHER_TABLE: &str = r#"router_reloads_total{outcome="other_table"}"#;
-const NOT_TAKEN: &str = r#"router_reloads_total{outcome!~"taken|forced"}"#;
-const LEFT_OUT: [&str; 2] = ["placement_overrides_left_out", "limits_overrides_left_out"];
+/// Labels that Prometheus adds to what it scrapes.
+const ADDED: [&str; 2] = ["instance", "job"];
 
-/// Each alert's name and expression, without what all names begin with.
-fn rules() -> BTreeMap<&'static str, String> {
-    let lines = || RULES.lines().map(str::trim);
-    let names = lines().filter_map(|line| line.strip_prefix("- alert: Cofferdam"));
-    let expressions = lines().filter_map(|line| line.strip_prefix("expr: "));
-    names.zip(expressions).map(|(name, expression)| (name, expression.replace("cofferdam_", ""))).collect()
+/// Runs `promtool`, which `tests/prerequisites.sh` installs.
+fn promtool(arguments: &[&str], input: &str) -> Output {
+    let mut command = Command::new("promtool");
+    command.args(arguments).current_dir(FOLDER).stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("no promtool");
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn must(arguments: &[&str], input: &str) {
+    let output = promtool(arguments, input);
+    let said = String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned();
+    assert!(output.status.success(), "promtool {arguments:?}: {said}");
 }
 
 #[test]
-fn every_alert_is_raised_beyond_its_bound_and_not_before() {
+fn promtool_finds_the_rules_well_formed_and_each_alert_raised_beyond_its_bound_and_not_inside() {
     // P17
-    let rules = rules();
-    for (name, values, is_raised) in BOUNDS {
-        assert_eq!(fires(&rules[name], values), is_raised, "{name} at {values:?}");
-    }
-    for name in rules.keys() {
-        let tried: BTreeSet<_> = BOUNDS.iter().filter(|(of, ..)| of == name).map(|(.., is)| is).collect();
-        assert_eq!(tried.len(), 2, "{name} is to be seen raised and not raised");
-    }
+    must(&["check", "rules", "alerts.yaml"], "");
+    must(&["test", "rules", "alerts_test.yaml", "alerts_days_test.yaml"], "");
 }
 
-/// What the expressions name.
+/// Every test of the rules.
+fn tests() -> Vec<Value> {
+    let read = |text| serde_saphyr::from_str::<Value>(text).unwrap();
+    let all = TESTS.map(|text| read(text)["tests"].as_array().unwrap().clone());
+    all.concat()
+}
+
+#[test]
+fn every_alert_is_tested_on_both_sides_of_its_bound() {
+    let alerts: BTreeSet<_> =
+        RULES.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    let mut tested: BTreeMap<String, BTreeSet<bool>> = BTreeMap::new();
+    for rule in tests().iter().flat_map(|test| test["alert_rule_test"].as_array().unwrap().clone()) {
+        let is_raised = !rule["exp_alerts"].as_array().unwrap().is_empty();
+        tested.entry(rule["alertname"].as_str().unwrap().to_owned()).or_default().insert(is_raised);
+    }
+    for alert in alerts {
+        let sides = tested.remove(alert).unwrap_or_default();
+        assert_eq!(sides.len(), 2, "{alert} is to be seen raised and not raised");
+    }
+    assert!(tested.is_empty(), "no such alerts: {tested:?}");
+}
+
+/// The series that the tests of the rules are made of: a metric's name, and the names of its labels.
+fn series() -> BTreeSet<(String, BTreeSet<String>)> {
+    let all = tests();
+    let texts = all.iter().flat_map(|test| test["input_series"].as_array().unwrap());
+    texts.map(|series| parts(series["series"].as_str().unwrap())).collect()
+}
+
+/// A series' name, and the names of its labels without those that Prometheus adds.
+fn parts(series: &str) -> (String, BTreeSet<String>) {
+    let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+    let names = labels
+        .trim_end_matches('}')
+        .split("\",")
+        .filter_map(|label| Some(label.split_once('=')?.0.to_owned()));
+    (name.to_owned(), names.filter(|name| !ADDED.contains(&name.as_str())).collect())
+}
+
+/// The metrics that the rules name.
 fn named() -> BTreeSet<&'static str> {
     let expressions = RULES.lines().filter_map(|line| line.trim().strip_prefix("expr: "));
     let is_part = |character: char| !character.is_ascii_alphanumeric() && character != '_';
@@ -99,35 +96,126 @@ fn named() -> BTreeSet<&'static str> {
     words.filter(|word| word.starts_with("cofferdam_")).collect()
 }
 
+/// The text of a probe listener's `/metrics`, as a scraper that accepts this reads it.
+async fn scraped(probes: std::net::SocketAddr, accept: &str) -> raw::Answer {
+    raw::ask(probes, format!("GET /metrics HTTP/1.1\r\nhost: probe\r\n{accept}\r\n")).await
+}
+
+/// A router with a store, one without, agents with breakers and caps, and one that allows drills, all of which have served.
+struct Shown {
+    fleet: TestFleet,
+    sharing: TestRouter,
+    _store: RedisServer,
+    drilled: Process,
+    drilled_probes: std::net::SocketAddr,
+    _folder: tempfile::TempDir,
+}
+
+impl Shown {
+    async fn start() -> Self {
+        let guarded = "dependencies: { db: { max_in_flight: 5 } }, breaker: {}";
+        let fleet = TestFleet::start(&format!("cell: {{ {guarded} }}")).await;
+        let store = RedisServer::start();
+        let budget = std::time::Duration::from_secs(5);
+        let shared = Some(SharedStore { endpoint: store.url().parse().unwrap(), budget });
+        let text = alone(fleet.cells[0].backend.address, "");
+        let sharing = TestRouter::with(&text, Settings { store: shared, ..settings() }, 1);
+        assert_eq!(fleet.router.ask(get("/", "acme")).await.status(), 200);
+        eventually("the sharing router to serve", async || {
+            (sharing.ask(get("/", "acme")).await.status() == 200).then_some(())
+        })
+        .await;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("fleet.yaml");
+        std::fs::write(&file, text).unwrap();
+        let probes = free_port();
+        let arguments = [
+            "agent",
+            "--cell",
+            "cell-a",
+            "--allow-drills",
+            "--admin",
+            "127.0.0.1:0",
+            "--listen",
+            "127.0.0.1:0",
+        ];
+        let at = ["--probe-listen", &probes.to_string(), "--fleet", file.to_str().unwrap()];
+        let drilled = Process::start(folder.path(), "agent", &[&arguments[..], &at[..]].concat());
+        eventually("an agent that is asked", async || tokio::net::TcpStream::connect(probes).await.ok())
+            .await;
+        Self { fleet, sharing, _store: store, drilled, drilled_probes: probes, _folder: folder }
+    }
+
+    fn probes(&self) -> [std::net::SocketAddr; 4] {
+        [self.fleet.router.probes, self.sharing.probes, self.fleet.cells[0].probes, self.drilled_probes]
+    }
+}
+
 #[tokio::test]
-async fn every_metric_that_an_alert_names_is_shown_by_a_router_or_an_agent() {
+async fn every_series_that_alerts_are_made_of_is_shown_by_a_router_or_an_agent() {
     // P17
-    let guarded = "dependencies: { db: { max_in_flight: 5 } }, breaker: {}";
-    let fleet = TestFleet::start(&format!("cell: {{ {guarded} }}")).await;
-    let store = RedisServer::start();
-    let shared = Some(SharedStore {
-        endpoint: store.url().parse().unwrap(),
-        budget: std::time::Duration::from_secs(5),
-    });
-    let sharing = TestRouter::with(
-        &alone(fleet.cells[0].backend.address, ""),
-        Settings { store: shared, ..settings() },
-        1,
-    );
-    assert_eq!(fleet.router.ask(get("/", "acme")).await.status(), 200);
-    assert_eq!(sharing.ask(get("/", "acme")).await.status(), 200);
-    let scrapes = async || {
-        let mut scrapes = vec![fleet.router.metrics().await, sharing.metrics().await];
-        for cell in &fleet.cells {
-            scrapes.push(cell.metrics().await);
+    let shown = Shown::start().await;
+    let wanted = series();
+    let names: BTreeSet<_> = wanted.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, named(), "the tests of the rules have other series than the rules");
+    for (name, labels) in &wanted {
+        eventually(&format!("{name} with {labels:?}"), async || {
+            for probes in shown.probes() {
+                let text = scraped(probes, "").await.text();
+                let samples = text
+                    .lines()
+                    .filter(|line| !line.starts_with('#'))
+                    .map(|line| line.rsplit_once(' ').unwrap().0);
+                if samples.map(parts).any(|(of, has)| of == *name && has == *labels) {
+                    return Some(());
+                }
+            }
+            None
+        })
+        .await;
+    }
+    assert!(shown.drilled.log().contains("agent starts"));
+}
+
+#[tokio::test]
+async fn promtool_takes_what_routers_and_agents_show_in_either_format() {
+    let shown = Shown::start().await;
+    for probes in shown.probes() {
+        let text = scraped(probes, "").await;
+        assert_eq!(text.field("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+        must(&["check", "metrics"], &text.text());
+        let both =
+            "accept: text/plain;version=0.0.4;q=0.5, application/openmetrics-text;version=1.0.0;q=0.8\r\n";
+        let open = scraped(probes, both).await;
+        assert_eq!(
+            open.field("content-type"),
+            Some("application/openmetrics-text; version=1.0.0; charset=utf-8")
+        );
+        assert!(open.text().ends_with("# EOF\n") && !text.text().contains("# EOF"));
+        for (text, what) in [(text.text(), "text"), (open.text(), "OpenMetrics")] {
+            // Of each histogram the last bucket has all, and says so in the word that Prometheus knows.
+            let ends = |end: &str| text.lines().filter(|line| line.contains(end)).count();
+            let counts = text
+                .lines()
+                .filter(|line| line.split(['{', ' ']).next().unwrap().ends_with("_seconds_count"));
+            assert_eq!(ends("le=\"+Inf\""), counts.count(), "{what}");
+            assert_eq!(ends("e308"), 0, "{what}");
+            for metric in [
+                "process_cpu_seconds_total",
+                "process_resident_memory_bytes",
+                "process_open_fds",
+                "process_max_fds",
+                "process_start_time_seconds",
+                "process_threads",
+            ] {
+                let sample = text.lines().find(|line| line.split(' ').next() == Some(metric));
+                let value = sample
+                    .and_then(|line| line.rsplit_once(' '))
+                    .map(|(_, value)| value.parse::<f64>().unwrap());
+                assert!(value.is_some_and(|value| value >= 0.0), "{metric}: {sample:?}");
+            }
+            let build = format!("cofferdam_build_info{{version=\"{}\"", env!("CARGO_PKG_VERSION"));
+            assert!(text.contains(&build), "{what}");
         }
-        scrapes
-    };
-    let mut names = named();
-    // These agents allow no drills; `drills` shows its metric.
-    assert!(names.remove("cofferdam_agent_drills") && names.len() > 10, "{names:?}");
-    for name in names {
-        let shown = async || scrapes().await.iter().any(|scrape| scrape.has(name)).then_some(());
-        eventually(name, shown).await;
     }
 }

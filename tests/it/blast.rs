@@ -157,7 +157,7 @@ async fn two_routers_are_asked_as_one_and_a_tenant_that_both_have_seen_is_one() 
     assert_eq!(group(&answer, 0), [of("globex", 7, 0), of("hooli", 2, 5)], "at one of them");
     let nobody = format!("http://{}", free_port());
     let output = blast(&router, &["acme", "--admin", &nobody]).await;
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(text(output.stderr).contains(&format!("could not ask the router at {nobody}")));
 }
 

@@ -220,7 +220,7 @@ async fn without_a_router_or_a_tenant_there_is_no_answer() {
     }
     let nobody = format!("http://{}", free_port());
     let output = run(&["explain", "acme", "--admin", &nobody]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(text(output.stderr).contains(&format!("could not ask the router at {nobody}")));
 }
 

@@ -376,6 +376,6 @@ async fn the_command_shows_sets_and_clears() {
         assert!(said.contains(why), "{words:?}: {said}");
     }
     let nobody = run(&["limits", "show", "acme", "--admin", "http://127.0.0.1:1"]);
-    assert_eq!(nobody.status.code(), Some(1));
+    assert_eq!(nobody.status.code(), Some(2));
     assert!(text(nobody.stderr).contains("could not ask the router at http://127.0.0.1:1"));
 }

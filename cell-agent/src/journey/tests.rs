@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 use cofferdam_fleet::{Fleet, Trusted};
 use cofferdam_model::{Alphabet, TenantId};
 use cofferdam_proxy::upstream::UpstreamLimits;
+use cofferdam_telemetry::refusals::Refusals;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -82,7 +83,8 @@ cell: { max_in_flight: 1, classes: { default: { queue: 1, max_wait: 60s } } }
         body: BodyLimits::default(),
     };
     let upstream = Upstream::new(&backend.to_string(), UpstreamLimits::default());
-    Arc::new(Journey { cell: Arc::new(cell), upstream, load: LoadField::new(compartments, Rates::default()) })
+    let (load, refusals) = (LoadField::new(compartments, Rates::default()), Refusals::default().worker());
+    Arc::new(Journey { cell: Arc::new(cell), upstream, load, refusals })
 }
 
 /// Answers every request with `ok`.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use cofferdam_fleet::{self as fleet, Origin};
+use cofferdam_fleet::{self as fleet, HealthRules, Origin};
 use cofferdam_model::{CellId, Report, TenantId, ZoneId};
 use cofferdam_telemetry::logs::with_causes;
 use parking_lot::Mutex;
@@ -15,7 +15,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use super::health::Health;
+use super::health::{Health, Rules};
 use super::losses::Losses;
 use super::mistrust::Mistrust;
 use super::retry_budget::RetryBudget;
@@ -59,9 +59,11 @@ struct Leaving {
 pub(crate) struct OnCell(Arc<Cell>);
 
 /// Every cell of the running fleet file.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Directory {
     cells: Arc<Mutex<BTreeMap<CellId, Arc<Cell>>>>,
+    /// When a cell is believed down; all cells share them.
+    rules: Arc<Rules>,
     /// Who was there when they were lost.
     pub(crate) losses: Arc<Losses>,
     /// How much may be tried again.
@@ -69,13 +71,13 @@ pub(crate) struct Directory {
 }
 
 impl Cell {
-    fn new(cell: &fleet::Cell) -> Self {
+    fn new(cell: &fleet::Cell, rules: &Arc<Rules>) -> Self {
         Self {
             id: cell.id.clone(),
             zone: cell.zone.clone(),
             authority: cell.url.authority().into(),
             probe: cell.probe.clone(),
-            health: Health::new(cell.probe.is_some()),
+            health: Health::new(cell.probe.is_some(), Arc::clone(rules)),
             load: Load::default(),
             mistrust: Mistrust::new(),
             in_flight: AtomicU32::new(0),
@@ -97,7 +99,7 @@ impl Cell {
 
     /// Takes note of an answer, and of whether the cell `takes_work`.
     pub(crate) fn note_answer(&self, takes_work: bool) {
-        if takes_work && self.health.note_answer() {
+        if takes_work && self.health.note_answer(Instant::now) {
             tracing::info!(cell = %self.id, "cell answers again");
         }
     }
@@ -184,6 +186,13 @@ impl Drop for OnCell {
     }
 }
 
+impl Default for Directory {
+    fn default() -> Self {
+        let rules = Arc::new(Rules::new(HealthRules::default()));
+        Self { cells: Arc::default(), rules, losses: Arc::default(), retries: Arc::default() }
+    }
+}
+
 impl Directory {
     /// Entries for `cells`, in their order. An entry is kept where neither its address nor its probe has changed.
     pub(crate) fn adopt(&self, cells: &[fleet::Cell]) -> Vec<Arc<Cell>> {
@@ -193,13 +202,14 @@ impl Directory {
         };
         let entry = |new: &fleet::Cell| match known.get(&new.id) {
             Some(old) if same(old, new) => Arc::clone(old),
-            _ => Arc::new(Cell::new(new)),
+            _ => Arc::new(Cell::new(new, &self.rules)),
         };
         cells.iter().map(entry).collect()
     }
 
-    /// Makes `cells` the fleet's.
-    pub(crate) fn install(&self, cells: &[Arc<Cell>]) {
+    /// Makes `cells` the fleet's, and `health` the rules for when one is believed down.
+    pub(crate) fn install(&self, cells: &[Arc<Cell>], health: HealthRules) {
+        self.rules.change(health);
         *self.cells.lock() = cells.iter().map(|cell| (cell.id.clone(), Arc::clone(cell))).collect();
     }
 
@@ -250,7 +260,8 @@ mod tests {
     fn what_breaks_off_of_a_cell_that_leaves_was_cut_if_it_was_sent_before() {
         let text = "fleet: f\ncells: [{ id: a, url: 'http://a:1' }]\nplacement: { shard_size: 1 }\n";
         let fleet = fleet::Fleet::parse(text, Path::new(".")).unwrap().fleet;
-        let (cell, start) = (Cell::new(&fleet.cells[0]), Instant::now());
+        let cell = Cell::new(&fleet.cells[0], &Directory::default().rules);
+        let start = Instant::now();
         let at = |second| start + Duration::from_secs(second);
         assert!(!cell.has_left(start, at(1)));
         cell.note_leaving(Duration::from_secs(30), at(1));
@@ -270,7 +281,7 @@ mod tests {
     fn a_cell_that_answers_that_it_has_no_room_stays_down() {
         let text = "fleet: f\ncells: [{ id: a, url: 'http://a:1', probe: 'http://a:2' }]\nplacement: { shard_size: 1 }\n";
         let fleet = fleet::Fleet::parse(text, Path::new(".")).unwrap().fleet;
-        let (cell, now) = (Cell::new(&fleet.cells[0]), Instant::now());
+        let (cell, now) = (Cell::new(&fleet.cells[0], &Directory::default().rules), Instant::now());
         cell.note_fault(&io::Error::from(io::ErrorKind::ConnectionRefused), now);
         cell.note_answer(false);
         assert!(!cell.health.is_up(now));

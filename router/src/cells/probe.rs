@@ -13,6 +13,9 @@ use super::directory::{Cell, Directory};
 /// The longest answer that is read: 64 classes and the tenants with most places have far less.
 const MAX_ANSWER: usize = 64 * 1024;
 
+/// How long a connect may take by which a cell returns.
+const CONNECT: Duration = Duration::from_secs(1);
+
 /// Asks every cell that has a probe, every `every`, for ever. A probe that takes longer than that has failed.
 pub(crate) async fn probe_for_ever(directory: Directory, every: Duration) {
     let client = match reqwest::Client::builder().timeout(every).no_proxy().build() {
@@ -69,7 +72,9 @@ impl Said {
 async fn probe(client: reqwest::Client, cell: Arc<Cell>) {
     let Some(origin) = &cell.probe else { return };
     let answer = client.get(format!("{origin}/readyz")).send().await;
-    let well = answer.as_ref().is_ok_and(|answer| answer.status().is_success());
+    let is_ready = answer.as_ref().is_ok_and(|answer| answer.status().is_success());
+    // A probe listener may be well while the port that takes requests refuses them.
+    let well = is_ready && (!cell.health.is_down_by_connect() || takes_connections(&cell).await);
     if cell.health.note_probe(well, Instant::now()) {
         match answer {
             Ok(answer) if well => tracing::info!(cell = %cell.id, status = %answer.status(), "cell is ready"),
@@ -88,6 +93,12 @@ async fn probe(client: reqwest::Client, cell: Arc<Cell>) {
     if let Some(report) = said.report() {
         cell.note_pulled(&report, Instant::now());
     }
+}
+
+/// Whether the cell takes a connection where it takes requests. What comes too late for the probe is none.
+async fn takes_connections(cell: &Cell) -> bool {
+    let connected = tokio::net::TcpStream::connect(&*cell.authority);
+    matches!(tokio::time::timeout(CONNECT, connected).await, Ok(Ok(_)))
 }
 
 /// How full the cell is. What answers no probe, or is no agent, says nothing.

@@ -2,6 +2,8 @@
 //! what is so full that it is avoided. Among the rest home is first, or, where the fleet file says `balance`, whichever
 //! has least to do. Where all have too little room for a class, it is shed: no cell lets it in, and one is asked for no more than
 //! what stands in for the answer, where the route has a fallback. A cell that drains comes first for what belongs to it.
+//! A cell that has returned lately has a growing share of what would be its own; the rest goes to the next best cell of the
+//! shard, as long as that is well and has not returned itself.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -101,15 +103,30 @@ impl<'v> Candidates<'v> {
                 return Some(first);
             }
         }
+        let first = self.first_of(now, |_| true)?;
+        if self.cell(first.1).health.is_held_back(now) {
+            let is_settled = |cell| self.is_well(cell, now) && !self.cell(cell).health.is_returning(now);
+            return self.first_of(now, is_settled).or(Some(first));
+        }
+        Some(first)
+    }
+
+    /// The best of those that are considered.
+    fn first_of(
+        &self,
+        now: Instant,
+        is_considered: impl Fn(CellIndex) -> bool,
+    ) -> Option<(usize, CellIndex)> {
+        let considered = || self.untried(now).filter(|(_, cell)| is_considered(*cell));
         if self.choose == Choose::Primary {
             let is_well = |&(_, cell): &(usize, CellIndex)| self.is_well(cell, now);
-            if let Some(first) = self.untried(now).find(is_well) {
+            if let Some(first) = considered().find(is_well) {
                 return Some(first);
             }
         }
         let usual = self.usual_saturation(now);
         let rank = |cell| self.rank(cell, usual, now);
-        let ranked = self.untried(now).map(|(place, cell)| (rank(cell), place, cell));
+        let ranked = considered().map(|(place, cell)| (rank(cell), place, cell));
         // The earlier of two equal ones stays.
         let best = ranked.reduce(|best, other| if other.0 < best.0 { other } else { best });
         best.map(|(_, place, cell)| (place, cell))

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use cofferdam_model::{CellIndex, CellReason, Resort, TenantId};
+use cofferdam_model::{CellIndex, CellReason, CellRefusal, RefusalCause, Resort, TenantId};
 use cofferdam_proxy::grpc::{self, Call, Code};
 use cofferdam_proxy::replay::{BodyError, ReplayBody};
 use cofferdam_proxy::upstream::{ConnectFault, Head, Lease, SendFault, Upstream, UpstreamBody};
@@ -130,8 +130,8 @@ pub(super) fn forward<'v>(
                 Err(failed) => failed,
             };
             reached |= failed.fault.reached();
-            if matches!(failed.fault, Fault::Refused(_)) {
-                refused = Some(failed.retry_after);
+            if let Fault::Refused(refusal) = failed.fault {
+                refused = Some((refusal, failed.retry_after));
             }
             let idempotent = outgoing.method.is_idempotent();
             let facts = Facts { idempotent, replayable: exchange.body.replayable(), retried, refreshed };
@@ -169,16 +169,26 @@ pub(super) fn forward<'v>(
 }
 
 /// Every cell of the shard was tried: what the attempts say together.
-fn no_cell_left(reached: bool, refused: Option<Option<Duration>>) -> Rejection {
+fn no_cell_left(reached: bool, refused: Option<(CellRefusal, Option<Duration>)>) -> Rejection {
     match refused {
         _ if reached => Rejection::new(Reason::Lost, EXECUTED),
-        Some(wait) => refusal(CellReason::Cell, wait),
+        Some((refused, wait)) => refusal(refused, wait),
         None => Rejection::new(Reason::PairDown, "no cell that the tenant may be sent to could be reached"),
     }
 }
 
-fn refusal(reason: CellReason, wait: Option<Duration>) -> Rejection {
-    let rejection = Rejection::new(Reason::Cell(reason), format!("the cell refused: its {reason} is full"));
+fn refusal(refusal: CellRefusal, wait: Option<Duration>) -> Rejection {
+    let detail = match refusal.cause {
+        RefusalCause::Full => format!("the cell refused: its {} is full", refusal.reason),
+        RefusalCause::Cap => "the cell refused: a cap of the route or its dependency is reached".to_owned(),
+        RefusalCause::BackendUnreachable => "the cell refused: its backend takes no connection".to_owned(),
+        RefusalCause::BreakerOpen if refusal.reason == CellReason::Cell => {
+            "the cell refused: the breaker of its backend is open".to_owned()
+        }
+        RefusalCause::BreakerOpen => "the cell refused: the breaker of a dependency is open".to_owned(),
+        RefusalCause::Draining => "the cell refused: it drains".to_owned(),
+    };
+    let rejection = Rejection::new(Reason::Cell(refusal), detail);
     match wait {
         Some(wait) => rejection.retry_after(wait),
         None => rejection,
@@ -363,7 +373,7 @@ fn no_connection(fault: &ConnectFault, cell: &Cell) -> Fault {
 /// What the client is told of a fault that is not tried again.
 fn rejection(failed: &Failed) -> Rejection {
     match failed.fault {
-        Fault::Refused(reason) => refusal(reason, failed.retry_after),
+        Fault::Refused(refused) => refusal(refused, failed.retry_after),
         Fault::Connect | Fault::Full | Fault::NotSpoken | Fault::Unsent => {
             Rejection::new(Reason::PairDown, "the body can not be sent again")
         }

@@ -6,8 +6,9 @@
 use std::time::Duration;
 
 use cofferdam_limits::{Refusal, Wait};
-use cofferdam_model::{CellReason, Level, Limited};
+use cofferdam_model::{CellReason, CellRefusal, Level, Limited, RefusalCause};
 use cofferdam_proxy::problem::Problem;
+use cofferdam_telemetry::refusals::Side;
 use http::StatusCode;
 
 use super::limit_fields::Shown;
@@ -41,7 +42,7 @@ pub(crate) enum Reason {
     /// A fleet-wide limit.
     Limit(Level, Limited),
     /// An agent refused, and there was nowhere else to go.
-    Cell(CellReason),
+    Cell(CellRefusal),
     /// The tenant is being moved to other cells, and the request waited for that in vain, or there was no room to wait.
     Moving,
     /// All cells of the shard are so full that this class of requests is not sent.
@@ -74,7 +75,11 @@ impl Reason {
     pub(crate) fn labels(self) -> (&'static str, &'static str) {
         match self {
             Self::Limit(level, limited) => (level.as_str(), limited.as_str()),
-            Self::Cell(reason) => ("cell", reason.as_str()),
+            Self::Cell(CellRefusal { reason, cause: RefusalCause::Full }) => ("cell", reason.as_str()),
+            Self::Cell(refusal) => {
+                let word = of_cell(refusal);
+                ("cell", word.strip_prefix("cell_").unwrap_or(word))
+            }
             Self::Moving => ("tenant", "moving"),
             Self::Shed | Self::PairDown | Self::Lost | Self::Malformed | Self::Deadline => {
                 ("cell", self.word())
@@ -84,7 +89,7 @@ impl Reason {
     }
 
     /// The last part of the problem's type.
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Self::BadRequest => "bad_request",
             Self::Method => "method",
@@ -110,9 +115,7 @@ impl Reason {
             Self::Limit(Level::Route, Limited::Concurrency) => "route_concurrency",
             Self::Limit(Level::Route, Limited::Quota) => "route_quota",
             Self::Limit(Level::Route, Limited::Shape) => "route_shape",
-            Self::Cell(CellReason::Tenant) => "cell_tenant",
-            Self::Cell(CellReason::Class) => "cell_class",
-            Self::Cell(CellReason::Cell) => "cell_full",
+            Self::Cell(refusal) => of_cell(refusal),
             Self::Moving => "tenant_moving",
             Self::Shed => "shed",
             Self::PairDown => "pair_down",
@@ -139,13 +142,7 @@ impl Reason {
             Self::TenantsDiffer => (StatusCode::BAD_REQUEST, "The request names more than one tenant"),
             Self::UnknownTenant => (StatusCode::NOT_FOUND, "The tenant is unknown"),
             Self::Limit(level, limited) => limit(level, limited),
-            Self::Cell(CellReason::Tenant) => {
-                (StatusCode::TOO_MANY_REQUESTS, "Your share of the cell is in use")
-            }
-            Self::Cell(CellReason::Class) => {
-                (StatusCode::SERVICE_UNAVAILABLE, "This class of requests is full")
-            }
-            Self::Cell(CellReason::Cell) => (StatusCode::SERVICE_UNAVAILABLE, "The cell has no room"),
+            Self::Cell(refusal) => cell(refusal),
             Self::Moving => (StatusCode::SERVICE_UNAVAILABLE, "You are being moved to other cells"),
             Self::Shed => (StatusCode::SERVICE_UNAVAILABLE, "Your cells have no room for this class"),
             Self::PairDown => (StatusCode::SERVICE_UNAVAILABLE, "None of your cells can be reached"),
@@ -158,14 +155,26 @@ impl Reason {
 
     /// Whether it is a limit or a full cell that says no, and not something about the request.
     pub(super) fn is_want_of_room(self) -> bool {
-        matches!(self, Self::Limit(..) | Self::Cell(_) | Self::Shed)
+        match self {
+            Self::Cell(refusal) => refusal.cause != RefusalCause::BackendUnreachable,
+            _ => matches!(self, Self::Limit(..) | Self::Shed),
+        }
+    }
+
+    /// Whose doing it is, for the log.
+    pub(super) fn side(self) -> Side {
+        match (self.outcome(), self.labels().0) {
+            (Outcome::Failed, _) => Side::Failure,
+            (_, "request") => Side::Request,
+            _ => Side::Room,
+        }
     }
 
     /// Whether it depends on the route what was refused: its own limit, its cap, or what it needs.
     pub(super) fn concerns_route(self) -> bool {
         match self {
             Self::Limit(level, limited) => level == Level::Route || limited == Limited::Shape,
-            Self::Cell(CellReason::Class) => true,
+            Self::Cell(refusal) => refusal.reason == CellReason::Class,
             _ => false,
         }
     }
@@ -176,10 +185,44 @@ impl Reason {
             Self::PairDown | Self::Lost | Self::Malformed | Self::Deadline | Self::Internal => {
                 Outcome::Failed
             }
+            Self::Cell(CellRefusal { cause: RefusalCause::BackendUnreachable, .. }) => Outcome::Failed,
             Self::BodyBroken => Outcome::ClientGone,
             _ => Outcome::Refused,
         }
     }
+}
+
+/// The last part of the problem's type where an agent refused.
+fn of_cell(refusal: CellRefusal) -> &'static str {
+    match (refusal.cause, refusal.reason) {
+        (RefusalCause::Full, CellReason::Tenant) => "cell_tenant",
+        (RefusalCause::Full, CellReason::Class) => "cell_class",
+        (RefusalCause::Full, CellReason::Cell) => "cell_full",
+        (RefusalCause::Cap, _) => "cell_cap",
+        (RefusalCause::BackendUnreachable, _) => "backend_unreachable",
+        (RefusalCause::BreakerOpen, CellReason::Cell) => "backend_breaker_open",
+        (RefusalCause::BreakerOpen, _) => "dependency_breaker_open",
+        (RefusalCause::Draining, _) => "cell_draining",
+    }
+}
+
+/// The status and the title where an agent refused.
+fn cell(refusal: CellRefusal) -> (StatusCode, &'static str) {
+    let status = match refusal.reason {
+        CellReason::Tenant => StatusCode::TOO_MANY_REQUESTS,
+        CellReason::Class | CellReason::Cell => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let title = match (refusal.cause, refusal.reason) {
+        (RefusalCause::Full, CellReason::Tenant) => "Your share of the cell is in use",
+        (RefusalCause::Full, CellReason::Class) => "This class of requests is full",
+        (RefusalCause::Full, CellReason::Cell) => "The cell has no room",
+        (RefusalCause::Cap, _) => "A cap of the route or its dependency is reached",
+        (RefusalCause::BackendUnreachable, _) => "The cell's backend takes no connection",
+        (RefusalCause::BreakerOpen, CellReason::Cell) => "The cell's backend is failing and left alone",
+        (RefusalCause::BreakerOpen, _) => "A dependency of the route is failing and left alone",
+        (RefusalCause::Draining, _) => "The cell drains",
+    };
+    (status, title)
 }
 
 /// What a tenant has used up of its own is 429; what all tenants share, and what we cannot look up, is our lack of room.
@@ -320,14 +363,14 @@ mod tests {
         // P48
         let status = |reason| Rejection::new(reason, "").problem().status().as_u16();
         assert_eq!(status(Reason::Limit(Level::Tenant, Limited::Concurrency)), 429);
-        assert_eq!(status(Reason::Cell(CellReason::Tenant)), 429);
+        assert_eq!(status(Reason::Cell(CellRefusal::full(CellReason::Tenant))), 429);
         assert_eq!(status(Reason::Limit(Level::Tenant, Limited::Quota)), 429);
         assert_eq!(status(Reason::Limit(Level::Route, Limited::Rate)), 429);
         assert_eq!(status(Reason::Limit(Level::Fleet, Limited::Rate)), 503);
         assert_eq!(status(Reason::Limit(Level::Route, Limited::Shape)), 503);
         assert_eq!(status(Reason::Limit(Level::Fleet, Limited::Store)), 503);
-        assert_eq!(status(Reason::Cell(CellReason::Class)), 503);
-        assert_eq!(status(Reason::Cell(CellReason::Cell)), 503);
+        assert_eq!(status(Reason::Cell(CellRefusal::full(CellReason::Class))), 503);
+        assert_eq!(status(Reason::Cell(CellRefusal::full(CellReason::Cell))), 503);
         assert_eq!((status(Reason::PairDown), status(Reason::Shed)), (503, 503));
     }
 }

@@ -92,7 +92,7 @@ impl Closing<'_> {
 
     /// The answer for a request that was refused before it had a tenant, and so holds nothing.
     pub(super) fn reject(self, rejection: Rejection) -> Response<Reply> {
-        self.own_answer(rejection, InFlight::default())
+        self.own_answer(rejection, None, InFlight::default())
     }
 
     /// The answer for a request whose tenant is known, and that was refused before its limits were asked.
@@ -104,7 +104,8 @@ impl Closing<'_> {
     ) -> Response<Reply> {
         self.record(identified, &rejection, None);
         let held = self.hold(identified.route.class, None, rejection.reason.outcome());
-        let mut response = self.own_answer(rejection, held);
+        let of = Some((&identified.tenant, identified.route.class));
+        let mut response = self.own_answer(rejection, of, held);
         self.show(identified, limits, &mut response);
         response
     }
@@ -148,7 +149,8 @@ impl Closing<'_> {
         let rejection = Rejection::limit(&refusal, jitter).violates(&refusal, shown);
         self.record(&identified, &rejection, None);
         let held = self.hold(identified.route.class, None, rejection.reason.outcome());
-        let mut response = self.own_answer(rejection, held);
+        let of = Some((&identified.tenant, identified.route.class));
+        let mut response = self.own_answer(rejection, of, held);
         shown.set(response.headers_mut(), &refusal.standing, Some(&refusal));
         placement_field::set(response.headers_mut(), &identified.tenant, self.view);
         response
@@ -183,7 +185,7 @@ impl Closing<'_> {
                     self.top.refused(&tenant, self.arrived);
                 }
                 held.takes(permit, None, rejection.reason.outcome());
-                self.own_answer(rejection, held)
+                self.own_answer(rejection, Some((&tenant, route.class)), held)
             }
         };
         shown.set(response.headers_mut(), &standing, None);
@@ -231,8 +233,16 @@ impl Closing<'_> {
         })))
     }
 
-    fn own_answer(self, rejection: Rejection, in_flight: InFlight) -> Response<Reply> {
+    fn own_answer(
+        self,
+        rejection: Rejection,
+        of: Option<(&TenantId, ClassIndex)>,
+        in_flight: InFlight,
+    ) -> Response<Reply> {
         self.metrics.refused(rejection.reason);
+        let classes = &self.view.snapshot.fleet.cell.classes;
+        let of = of.map(|(tenant, class)| (tenant, &classes[class.get()].name));
+        self.top.refusals.add(rejection.reason.word(), rejection.reason.side(), of);
         tracing::debug!(reason = ?rejection.reason, "request refused");
         told(rejection, self.is_grpc).map(|bytes| Guarded::new(Payload::from(bytes), in_flight))
     }

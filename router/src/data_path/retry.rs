@@ -9,7 +9,7 @@
 //! - What the tenant or its class caused stays where it is, and so does what has passed its deadline.
 //! - A body of which a part was let go is never sent again.
 
-use cofferdam_model::{CallEnd, CellReason};
+use cofferdam_model::{CallEnd, CellReason, CellRefusal, RefusalCause};
 
 /// Why an attempt has no answer for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) enum Fault {
     /// The answer was not HTTP.
     Malformed,
     /// The agent refused.
-    Refused(CellReason),
+    Refused(CellRefusal),
     /// The deadline passed.
     Deadline,
     /// The client's own body is larger than it may be.
@@ -87,9 +87,7 @@ impl Fault {
             Self::BackendLost { stale: false } => "backend_lost",
             Self::BackendLost { stale: true } => "backend_stale",
             Self::Malformed => "malformed",
-            Self::Refused(CellReason::Tenant) => "refused_tenant",
-            Self::Refused(CellReason::Class) => "refused_class",
-            Self::Refused(CellReason::Cell) => "refused_cell",
+            Self::Refused(refusal) => refused(refusal),
             Self::Deadline => "deadline",
             Self::BodyTooLarge => "body_too_large",
             Self::BodyIdle => "body_idle",
@@ -108,9 +106,11 @@ impl Fault {
             Self::Lost { .. } | Self::BackendLost { stale: false } => CallEnd::Lost,
             Self::BackendLost { stale: true } => CallEnd::Aged,
             Self::Malformed => CallEnd::Malformed,
-            Self::Refused(CellReason::Tenant) => CallEnd::RefusedTenant,
-            Self::Refused(CellReason::Class) => CallEnd::RefusedClass,
-            Self::Refused(CellReason::Cell) => CallEnd::RefusedCell,
+            Self::Refused(refused) => match refused.reason {
+                CellReason::Tenant => CallEnd::RefusedTenant,
+                CellReason::Class => CallEnd::RefusedClass,
+                CellReason::Cell => CallEnd::RefusedCell,
+            },
             Self::Deadline => CallEnd::RouteTimeout,
             Self::BodyTooLarge => CallEnd::BodyTooLarge,
             Self::BodyIdle => CallEnd::BodyIdle,
@@ -148,13 +148,28 @@ impl Fault {
     }
 }
 
+/// The word of an agent's refusal in metrics.
+fn refused(refusal: CellRefusal) -> &'static str {
+    match (refusal.cause, refusal.reason) {
+        (RefusalCause::Full, CellReason::Tenant) => "refused_tenant",
+        (RefusalCause::Full, CellReason::Class) => "refused_class",
+        (RefusalCause::Full, CellReason::Cell) => "refused_cell",
+        (RefusalCause::Cap, _) => "refused_cap",
+        (RefusalCause::BackendUnreachable, _) => "backend_unreachable",
+        (RefusalCause::BreakerOpen, CellReason::Cell) => "backend_breaker_open",
+        (RefusalCause::BreakerOpen, _) => "dependency_breaker_open",
+        (RefusalCause::Draining, _) => "draining",
+    }
+}
+
 /// The rule.
 pub(super) fn next_step(fault: Fault, facts: Facts) -> Step {
     if !facts.replayable {
         return Step::Answer;
     }
     match fault {
-        Fault::Connect | Fault::Full | Fault::NotSpoken | Fault::Refused(CellReason::Cell) => Step::NextCell,
+        Fault::Connect | Fault::Full | Fault::NotSpoken => Step::NextCell,
+        Fault::Refused(refused) if refused.reason == CellReason::Cell => Step::NextCell,
         Fault::Unsent if facts.refreshed => Step::NextCell,
         Fault::Unsent => Step::SameCell,
         Fault::Lost { reused: true } if facts.idempotent && !facts.refreshed => Step::SameCell,
@@ -174,7 +189,8 @@ mod tests {
 
     #[test]
     fn the_rule_is_what_the_table_of_ends_says() {
-        let refusals = [CellReason::Tenant, CellReason::Class, CellReason::Cell].map(Fault::Refused);
+        let refusals = [CellReason::Tenant, CellReason::Class, CellReason::Cell]
+            .map(|reason| Fault::Refused(CellRefusal::full(reason)));
         let others = [
             Fault::Connect,
             Fault::Full,
@@ -208,7 +224,10 @@ mod tests {
             assert_eq!(next_step(Fault::Connect, facts), Step::NextCell);
             assert_eq!(next_step(Fault::Full, facts), Step::NextCell);
             assert_eq!(next_step(Fault::Unsent, facts), Step::SameCell);
-            assert_eq!(next_step(Fault::Refused(CellReason::Cell), facts), Step::NextCell);
+            for cause in RefusalCause::ALL {
+                let refusal = CellRefusal { reason: CellReason::Cell, cause };
+                assert_eq!(next_step(Fault::Refused(refusal), facts), Step::NextCell, "{cause:?}");
+            }
         }
     }
 
@@ -244,7 +263,10 @@ mod tests {
     #[test]
     fn overload_that_a_tenant_or_class_caused_never_moves() {
         for reason in [CellReason::Tenant, CellReason::Class] {
-            assert_eq!(next_step(Fault::Refused(reason), GET), Step::Answer);
+            for cause in RefusalCause::ALL {
+                let refusal = CellRefusal { reason, cause };
+                assert_eq!(next_step(Fault::Refused(refusal), GET), Step::Answer, "{refusal:?}");
+            }
         }
         for fault in
             [Fault::Malformed, Fault::Deadline, Fault::BodyTooLarge, Fault::BodyIdle, Fault::BodyBroken]
@@ -256,7 +278,11 @@ mod tests {
     #[test]
     fn a_body_that_was_let_go_is_never_sent_again() {
         let spent = Facts { replayable: false, ..GET };
-        for fault in [Fault::Unsent, Fault::Lost { reused: false }, Fault::Refused(CellReason::Cell)] {
+        for fault in [
+            Fault::Unsent,
+            Fault::Lost { reused: false },
+            Fault::Refused(CellRefusal::full(CellReason::Cell)),
+        ] {
             assert_eq!(next_step(fault, spent), Step::Answer);
         }
     }

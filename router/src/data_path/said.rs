@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cofferdam_model::{CellReason, headers};
+use cofferdam_model::{CellReason, CellRefusal, RefusalCause, headers};
 use http::HeaderMap;
 use http::header::HeaderValue;
 
@@ -14,6 +14,8 @@ pub(super) struct Said<'a> {
     pub(super) report: Option<&'a HeaderValue>,
     /// Why it refused.
     refused: Option<&'a HeaderValue>,
+    /// What made it refuse.
+    cause: Option<&'a HeaderValue>,
     /// That it lost its backend, and how.
     fault: Option<&'a HeaderValue>,
     /// What a drill did to it.
@@ -31,6 +33,8 @@ impl<'a> Said<'a> {
                 said.report.get_or_insert(value);
             } else if *name == headers::REFUSED {
                 said.refused.get_or_insert(value);
+            } else if *name == headers::CAUSE {
+                said.cause.get_or_insert(value);
             } else if *name == headers::FAULT {
                 said.fault.get_or_insert(value);
             } else if *name == headers::DRILL {
@@ -50,7 +54,11 @@ impl<'a> Said<'a> {
     /// Tells an agent's own refusal from a backend's answer.
     pub(super) fn fault(&self) -> Option<Fault> {
         match self.refused {
-            Some(word) => CellReason::from_wire(word.as_bytes()).map(Fault::Refused),
+            Some(word) => {
+                let reason = CellReason::from_wire(word.as_bytes())?;
+                let cause = self.cause.map(|cause| RefusalCause::from_wire(cause.as_bytes()));
+                Some(Fault::Refused(CellRefusal { reason, cause: cause.unwrap_or_default() }))
+            }
             None => self.fault.map(|word| Fault::BackendLost { stale: word == "stale" }),
         }
     }

@@ -35,7 +35,7 @@ fn data_path(cell: SocketAddr, doors: &Doors) -> DataPath {
     let limits = RouterLimits::start(&fleet, None).unwrap().limits;
     let directory = Directory::default();
     let snapshot = Snapshot::build(fleet, &directory).unwrap();
-    directory.install(&snapshot.cells);
+    directory.install(&snapshot.cells, snapshot.fleet.health);
     let overrides =
         Overrides::new(Arc::new(ArcSwap::from_pointee(snapshot)), None, None, &Ownership::default());
     let mut registry = Registry::default();

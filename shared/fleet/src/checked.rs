@@ -11,12 +11,12 @@ use crate::cells::Cells;
 use crate::node::{self, Node};
 use crate::plans::Plans;
 use crate::{
-    Affinity, Ceiling, Cell, CellRules, Edge, FleetError, LimitRules, PlacementRules, Plan, PlanIndex,
-    Problem, RetryBudget, Route, Routes, SourceKind, TenantRules, tenant, written,
+    Affinity, Ceiling, Cell, CellRules, Edge, FleetError, HealthRules, LimitRules, PlacementRules, Plan,
+    PlanIndex, Problem, RetryBudget, Route, Routes, SourceKind, TenantRules, tenant, written,
 };
 
 /// The words that a file's outermost map may have.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "fleet",
     "revision",
     "cells",
@@ -29,6 +29,7 @@ const KEYS: [&str; 13] = [
     "routes",
     "retry_budget",
     "poison_guard",
+    "health",
     "cell",
 ];
 
@@ -72,6 +73,8 @@ pub struct Fleet {
     /// Whether a tenant that had requests in flight at two losses of cells is sent to its home cell alone for a while; true
     /// by default.
     pub poison_guard: bool,
+    /// When a cell is believed down, and what becomes of one that returns.
+    pub health: HealthRules,
     /// What one cell can do.
     pub cell: CellRules,
 }
@@ -174,6 +177,7 @@ impl Fleet {
             routes,
             retry_budget: RetryBudget::read(&root)?,
             poison_guard: root.scalar("poison_guard").unwrap_or(true),
+            health: HealthRules::read(&root),
             cell,
         })
     }

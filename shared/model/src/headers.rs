@@ -27,6 +27,8 @@ pub const DIGEST: HeaderName = HeaderName::from_static("cofferdam-digest");
 pub const PLACEMENT: HeaderName = HeaderName::from_static("cofferdam-placement");
 /// On an agent's refusal: its reason, `tenant`, `class` or `cell`.
 pub const REFUSED: HeaderName = HeaderName::from_static("cofferdam-refused");
+/// Beside [`REFUSED`]: what made the agent refuse, such as `backend_unreachable`. Missing where no permit was free.
+pub const CAUSE: HeaderName = HeaderName::from_static("cofferdam-cause");
 /// On an agent's 502: `lost` where its backend may have worked on a request whose answer never came, and `stale` where that
 /// was on a connection that had been kept and a new one stands.
 pub const FAULT: HeaderName = HeaderName::from_static("cofferdam-fault");

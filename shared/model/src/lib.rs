@@ -23,7 +23,7 @@ pub use class::{ClassName, DependencyName, PlanName};
 pub use failure::{OnStoreFailure, OnStoreFailureError};
 pub use hop::{Hop, HopError, HopFields, Resort};
 pub use rate::{Count, Rate, RateError};
-pub use refusal::{CellReason, Level, Limited};
+pub use refusal::{CellReason, CellRefusal, Level, Limited, RefusalCause};
 pub use saturation::{ClassSaturation, Report, ReportError, Saturation};
 pub use tenant::{Alphabet, AlphabetError, MAX_TENANT_ID, TenantError, TenantId};
 pub use version::{Digest, FleetName, Revision};

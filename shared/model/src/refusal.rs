@@ -39,6 +39,31 @@ pub enum CellReason {
     Cell,
 }
 
+/// What made an agent refuse. [`CellReason`] says how far a refusal reaches, and this says what to look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum RefusalCause {
+    /// No permit is free. Agents that say no cause mean this one.
+    #[default]
+    Full,
+    /// The cap of a route or a dependency is reached.
+    Cap,
+    /// The backend takes no connection.
+    BackendUnreachable,
+    /// The breaker of the backend, or of a dependency, is open.
+    BreakerOpen,
+    /// The agent drains.
+    Draining,
+}
+
+/// An agent's refusal: how far it reaches, and what made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CellRefusal {
+    /// How far it reaches.
+    pub reason: CellReason,
+    /// What made it.
+    pub cause: RefusalCause,
+}
+
 impl Level {
     /// Every level, wide to narrow.
     pub const ALL: [Self; 3] = [Self::Fleet, Self::Tenant, Self::Route];
@@ -85,6 +110,35 @@ impl CellReason {
     /// Reads a reason off the wire; anything unknown is `None`.
     pub fn from_wire(bytes: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.as_str().as_bytes() == bytes)
+    }
+}
+
+impl RefusalCause {
+    /// Every cause.
+    pub const ALL: [Self; 5] =
+        [Self::Full, Self::Cap, Self::BackendUnreachable, Self::BreakerOpen, Self::Draining];
+
+    /// The cause's word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Cap => "cap",
+            Self::BackendUnreachable => "backend_unreachable",
+            Self::BreakerOpen => "breaker_open",
+            Self::Draining => "draining",
+        }
+    }
+
+    /// Reads a cause off the wire. A newer agent's unknown word counts as none.
+    pub fn from_wire(bytes: &[u8]) -> Self {
+        Self::ALL.into_iter().find(|cause| cause.as_str().as_bytes() == bytes).unwrap_or_default()
+    }
+}
+
+impl CellRefusal {
+    /// A refusal for want of a permit.
+    pub const fn full(reason: CellReason) -> Self {
+        Self { reason, cause: RefusalCause::Full }
     }
 }
 

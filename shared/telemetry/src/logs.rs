@@ -20,8 +20,8 @@ pub enum Format {
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The filter does not parse.
-    #[error("log filter {0:?} is not a level or a list of target=level")]
-    Filter(String),
+    #[error(transparent)]
+    Filter(#[from] FilterError),
     /// Logging was set up before.
     #[error("logging is set up already")]
     Twice,
@@ -39,9 +39,55 @@ impl FromStr for Format {
     }
 }
 
-/// Sends this process's logs to standard error. `filter` is a level, or `target=level` entries with commas.
-pub fn init(format: Format, filter: &str) -> Result<(), LogError> {
-    let directives = EnvFilter::try_new(filter).map_err(|_| LogError::Filter(filter.to_owned()))?;
+/// What is logged: a level, or `target=level` entries with commas. A word that is no level is refused: as the name of a
+/// target, which it could be, it would silence the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter(String);
+
+/// Why text is no filter.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// An entry, or what stands behind its `=`, is no level.
+    #[error(
+        "{0:?} is no level: expected off, error, warn, info, debug, trace, or target=level entries with commas"
+    )]
+    Level(String),
+    /// An entry names a target that cannot be one.
+    #[error(
+        "{0:?} is no target=level: expected entries such as cofferdam_router=debug, and levels are off, error, warn, info, \
+         debug, trace"
+    )]
+    Entry(String),
+}
+
+/// Every level, as users write them.
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+impl FromStr for Filter {
+    type Err = FilterError;
+
+    fn from_str(text: &str) -> Result<Self, FilterError> {
+        for entry in text.split(',').map(str::trim) {
+            let (target, level) = match entry.rsplit_once('=') {
+                Some((target, level)) => (Some(target), level),
+                None => (None, entry),
+            };
+            if !LEVELS.iter().any(|word| word.eq_ignore_ascii_case(level)) {
+                return Err(FilterError::Level(level.to_owned()));
+            }
+            let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_:-".contains(&byte);
+            if target.is_some_and(|target| target.is_empty() || !target.bytes().all(is_part)) {
+                return Err(FilterError::Entry(entry.to_owned()));
+            }
+        }
+        EnvFilter::try_new(text).map_err(|_| FilterError::Entry(text.to_owned()))?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// Sends this process's logs to standard error.
+pub fn init(format: Format, filter: &Filter) -> Result<(), LogError> {
+    let directives = EnvFilter::try_new(&filter.0).map_err(|_| FilterError::Entry(filter.0.clone()))?;
     let colours = std::io::stderr().is_terminal();
     let builder = tracing_subscriber::fmt()
         .with_env_filter(directives)
@@ -69,6 +115,30 @@ mod tests {
     use std::io;
 
     use super::*;
+
+    #[test]
+    fn a_filter_has_levels_and_nothing_that_would_be_taken_for_a_target() {
+        for text in
+            ["info", "WARN", "off", "info,h2=debug", "cofferdam_router::cells=trace, error", "a-b=off"]
+        {
+            assert_eq!(text.parse::<Filter>(), Ok(Filter(text.to_owned())), "{text}");
+        }
+        for (text, wrong) in [
+            ("inof", "inof"),
+            ("", ""),
+            ("info,", ""),
+            ("h2", "h2"),
+            ("h2=warn,inof", "inof"),
+            ("h2=inof", "inof"),
+            ("h2=", ""),
+            ("3", "3"),
+        ] {
+            assert_eq!(text.parse::<Filter>(), Err(FilterError::Level(wrong.to_owned())), "{text}");
+        }
+        for text in ["=info", "a b=info", "a[b]=info", "a==info"] {
+            assert_eq!(text.parse::<Filter>(), Err(FilterError::Entry(text.to_owned())), "{text}");
+        }
+    }
 
     #[test]
     fn an_error_is_shown_with_its_causes() {

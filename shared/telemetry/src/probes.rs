@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
+
+use crate::exposition::Exposition;
 
 /// Answers whether a process can take work, or why not.
 pub type Ready = dyn Fn() -> Result<(), String> + Send + Sync;
@@ -50,13 +52,15 @@ async fn readyz(State(probes): State<Probes>) -> (StatusCode, String) {
     }
 }
 
-async fn metrics(State(probes): State<Probes>) -> axum::response::Response {
+async fn metrics(State(probes): State<Probes>, fields: HeaderMap) -> axum::response::Response {
     let mut text = String::new();
     if encode(&mut text, &probes.registry).is_err() {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     }
     // What is registered has a full stop at the end of its help, and what a collector encodes has none: none for all.
     let text = text.replace(".\n# TYPE ", "\n# TYPE ");
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], text).into_response()
+    let accepted = fields.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let exposition = Exposition::accepted(accepted);
+    let headers = [(header::CONTENT_TYPE, exposition.content_type()), (header::VARY, "accept")];
+    (headers, exposition.write(text)).into_response()
 }

@@ -205,3 +205,43 @@ fn a_class_is_shed_where_no_cell_that_is_up_has_room_for_it() {
     cells[0].note_fault(&refused(), now);
     assert!(!sheds(900, "search"), "with none up, both are tried");
 }
+
+/// Which cell a request of class `search` goes to first, of `n` in each of eleven seconds after `cells[0]` has returned.
+fn shares_after_return(choose: Choose, cells: &[Arc<Cell>], n: u64) -> Vec<u64> {
+    let now = Instant::now();
+    cells[0].note_fault(&refused(), now);
+    cells[0].note_answer(true);
+    let first = |at: Instant| candidates(&PAIR, cells, "search", choose).next(at);
+    let second = |s: u64| {
+        let at = |i: u64| now + Duration::from_millis(s * 1000 + i * 1000 / n);
+        (0..n).filter(|i| first(at(*i)) == Some(CellIndex(0))).count() as u64
+    };
+    (0..11).map(second).collect()
+}
+
+#[test]
+fn a_home_that_has_returned_has_a_growing_share_of_its_requests_and_the_other_cell_the_rest() {
+    for choose in [Choose::Primary, Choose::Balance] {
+        let counted = shares_after_return(choose, &cells(2), 1000);
+        let is_growing = counted.windows(2).all(|pair| pair[0] < pair[1]);
+        assert!(is_growing && counted[0] < 130 && counted[10] == 1000, "{choose:?}: {counted:?}");
+        assert!((480..620).contains(&counted[5]), "{choose:?}: {counted:?}");
+    }
+}
+
+#[test]
+fn a_cell_that_has_returned_has_all_where_the_other_is_down_full_or_returning_itself() {
+    let now = Instant::now();
+    let cells = cells(2);
+    cells[1].note_fault(&refused(), now);
+    // Its belief expires after 2 s: the cell has returned itself then.
+    assert_eq!(shares_after_return(Choose::Primary, &cells, 100)[..9], [100; 9]);
+    let cells = self::cells(2);
+    let all = |_| {
+        said(&cells[1], 1.0, 1.0, Instant::now());
+        candidates(&PAIR, &cells, "search", Choose::Primary).next(Instant::now())
+    };
+    cells[0].note_fault(&refused(), now);
+    cells[0].note_answer(true);
+    assert!((0..100).map(all).all(|cell| cell == Some(CellIndex(0))));
+}

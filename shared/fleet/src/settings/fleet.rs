@@ -1,8 +1,8 @@
 //! The settings of the file's outermost words, and of its small sections.
 
-use super::setting::{Scope, Settings};
+use super::setting::{Scope, Settings, time};
 use super::{cell_rules, placement, routes, tenants};
-use crate::{Ceiling, Edge, Fleet, LimitRules, RetryBudget};
+use crate::{Ceiling, Edge, Fleet, HealthRules, LimitRules, RetryBudget};
 
 /// The settings of a fleet, in the order of the file's sections.
 pub(super) fn settings(fleet: &Fleet) -> Settings {
@@ -25,6 +25,7 @@ fn list(fleet: &Fleet, settings: &mut Settings) {
         routes,
         retry_budget,
         poison_guard,
+        health,
         cell,
     } = fleet;
     settings.item("", Scope::Everybody).set("fleet", name);
@@ -43,6 +44,7 @@ fn list(fleet: &Fleet, settings: &mut Settings) {
     routes::list(routes, cell, settings);
     list_retries(retry_budget, settings);
     settings.item("", Scope::Everybody).set("poison_guard", poison_guard);
+    list_health(health, settings);
     cell_rules::list(cell, settings);
 }
 
@@ -51,6 +53,14 @@ fn list_edge(edge: &Edge, settings: &mut Settings) {
     let mut item = settings.item("edge", Scope::Everybody);
     item.set("underscores", underscores.as_str());
     item.set_if("forwarded", forwarded.as_ref().map(|names| names.join(", ")));
+}
+
+fn list_health(health: &HealthRules, settings: &mut Settings) {
+    let HealthRules { fall, rise, slow_start } = health;
+    let mut item = settings.item("health", Scope::Everybody);
+    item.set("fall", fall);
+    item.set("rise", rise);
+    item.set("slow_start", time(*slow_start));
 }
 
 fn list_ceiling(ceiling: &Ceiling, settings: &mut Settings) {

@@ -49,6 +49,21 @@ fn name_and_cells_are_enough() {
 }
 
 #[test]
+fn health_has_thresholds_and_a_slow_start() {
+    let health = |text: &str| {
+        let health = with(text).health;
+        (health.fall, health.rise, health.slow_start)
+    };
+    assert_eq!(health(""), (2, 2, Duration::from_secs(10)));
+    assert_eq!(health("health: { rise: 5 }"), (2, 5, Duration::from_secs(10)));
+    assert_eq!(health("health: { fall: 1, slow_start: 0s }"), (1, 2, Duration::ZERO));
+    refused(&[
+        ("health: { fall: 0 }", "5:17: health.fall: 0 is outside 1 to 100"),
+        ("health: { slow_start: 11m }", "5:23: health.slow_start: 11m is outside 0ns to 600s"),
+    ]);
+}
+
+#[test]
 fn a_fifth_of_requests_may_be_tried_again_and_poison_is_guarded_against() {
     let fleet = with("");
     let (all, tenant) = (fleet.retry_budget.all, fleet.retry_budget.tenant);

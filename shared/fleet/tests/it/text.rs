@@ -20,7 +20,7 @@ fn text_that_is_not_yaml_is_refused_where_it_stops() {
 
 #[test]
 fn a_file_without_a_map_says_what_a_file_is() {
-    const KEYS: &str = "fleet, revision, cells, placement, tenant, edge, plans, ceiling, limits, routes, retry_budget, poison_guard, cell";
+    const KEYS: &str = "fleet, revision, cells, placement, tenant, edge, plans, ceiling, limits, routes, retry_budget, poison_guard, health, cell";
     for (text, found) in [("", "nothing"), ("[]", "a list"), ("x", "\"x\"")] {
         assert_eq!(refusal(text), format!("fleet:1:1: expected a map with the keys {KEYS}, found {found}"));
     }

@@ -20,3 +20,4 @@ mod sketch;
 
 pub use ranking::{Entry, Ranking};
 pub use recent::Recent;
+pub(crate) use sketch::Sketch;

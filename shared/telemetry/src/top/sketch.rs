@@ -22,7 +22,7 @@ const BELOW: usize = 4;
 
 /// The counters of one stream.
 #[derive(Debug, Clone)]
-pub(super) struct Sketch<K> {
+pub(crate) struct Sketch<K> {
     /// By slot.
     keys: Vec<Key<K>>,
     // Invariant: no count is more than those below it, which are `BELOW` from `BELOW` x its place + 1 on.
@@ -53,7 +53,7 @@ struct Count {
 
 impl<K> Sketch<K> {
     /// A sketch with this many counters, at least one.
-    pub(super) fn new(n_counters: u16) -> Self {
+    pub(crate) fn new(n_counters: u16) -> Self {
         let n_counters = n_counters.max(1);
         Self {
             keys: Vec::new(),
@@ -89,7 +89,7 @@ impl<K> Sketch<K> {
     }
 
     /// Every key that has a counter, what that has counted, and the most by which it is too high.
-    pub(super) fn counted(&self) -> impl Iterator<Item = (&K, u64, u64)> {
+    pub(crate) fn counted(&self) -> impl Iterator<Item = (&K, u64, u64)> {
         self.heap.iter().map(|counted| {
             let key = &self.keys[usize::from(counted.slot)];
             (&key.key, counted.count, key.too_high)
@@ -143,7 +143,7 @@ impl<K> Sketch<K> {
 
 impl<K: Hash + Eq + Clone> Sketch<K> {
     /// Counts `weight` for `key`. It never waits, and allocates only until every counter is taken.
-    pub(super) fn add(&mut self, key: &K, weight: u64) {
+    pub(crate) fn add(&mut self, key: &K, weight: u64) {
         if weight == 0 {
             return;
         }

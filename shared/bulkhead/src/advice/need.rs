@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cofferdam_model::Rate;
 
-use super::{ClassAdvice, ClassUse, MIN_SAMPLES};
+use super::sizes::{ClassAdvice, ClassUse, MIN_SAMPLES};
 use crate::erlang::{loss, places_for};
 use crate::sizing::size;
 

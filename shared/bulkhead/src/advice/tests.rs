@@ -1,5 +1,9 @@
 //! Advice out of numbers: what grows, what stays, and what is said.
 
+use std::time::Duration;
+
+use cofferdam_model::ClassName;
+
 use super::*;
 
 fn class(name: &str, peak_per_second: u64, mean_ms: u64, p99_ms: u64, peak_used: u32) -> ClassUse {

@@ -43,7 +43,7 @@ impl Release {
     pub(crate) fn tunnel_ended(self, end: TunnelEnd) {
         drop(self.place);
         self.record.end(match end {
-            TunnelEnd::Closed => Outcome::Served,
+            TunnelEnd::Closed | TunnelEnd::HalfClosed => Outcome::Served,
             TunnelEnd::UpstreamLost | TunnelEnd::Idle | TunnelEnd::Cut => Outcome::Truncated,
             TunnelEnd::ClientLost | TunnelEnd::NotBegun => Outcome::ClientGone,
         });

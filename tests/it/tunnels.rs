@@ -29,7 +29,7 @@ fn ask(path: &str) -> String {
 }
 
 /// Switches and says hello in one write; then, by path: `/echo` echoes to the end, `/last` reads to the end and has the
-/// last word, `/first` ends its own side first and keeps what comes, `/hold` waits.
+/// last word, `/first` ends its own side first and keeps what comes, `/gone` closes, `/hold` waits.
 async fn switch(stream: TcpStream, noted: Arc<Noted>) {
     let mut stream = BufReader::new(stream);
     let Ok(Some(head)) = read_head(&mut stream).await else { return };
@@ -48,6 +48,7 @@ async fn switch(stream: TcpStream, noted: Arc<Noted>) {
             stream.shutdown().await.unwrap();
             let _ = stream.read_to_end(&mut came).await;
         }
+        "/gone" => {}
         "/hold" => {
             let _ = stream.read_to_end(&mut came).await;
         }
@@ -66,7 +67,7 @@ async fn switch(stream: TcpStream, noted: Arc<Noted>) {
 
 /// What a backend knows of its tunnels.
 #[derive(Debug)]
-struct Noted {
+pub(crate) struct Noted {
     heads: std::sync::Mutex<Vec<Head>>,
     came: std::sync::Mutex<Vec<u8>>,
     /// One for each connection that has ended.
@@ -74,7 +75,7 @@ struct Noted {
 }
 
 impl Noted {
-    async fn closed(&self) {
+    pub(crate) async fn closed(&self) {
         within("a backend's connection to end", self.closed.acquire()).await.unwrap().forget();
     }
 }
@@ -87,13 +88,13 @@ async fn backend() -> (Scripted, Arc<Noted>) {
 }
 
 /// A router, two agents, and backends that switch.
-async fn fleet(rest: &str) -> (TestFleet, Arc<Noted>) {
+pub(crate) async fn fleet(rest: &str) -> (TestFleet, Arc<Noted>) {
     let ((home, noted), (other, _)) = (backend().await, backend().await);
     (TestFleet::before(&format!("{PINS}{rest}"), [home, other]).await, noted)
 }
 
 /// A tunnel that is open, and has said hello.
-async fn open(router: &TestRouter, path: &str) -> raw::Client {
+pub(crate) async fn open(router: &TestRouter, path: &str) -> raw::Client {
     let mut client = raw::Client::connect(router.data).await;
     client.send(ask(path)).await;
     assert_eq!(client.head().await.second_word(), "101");

@@ -70,7 +70,7 @@ impl Outcome {
     /// The outcome of a tunnel.
     pub(super) fn of_tunnel(end: TunnelEnd) -> Self {
         match end {
-            TunnelEnd::Closed => Self::Success,
+            TunnelEnd::Closed | TunnelEnd::HalfClosed => Self::Success,
             TunnelEnd::ClientLost | TunnelEnd::NotBegun => Self::ClientGone,
             TunnelEnd::UpstreamLost | TunnelEnd::Idle | TunnelEnd::Cut => Self::Failed,
         }

@@ -20,6 +20,8 @@ pub enum TunnelEnd {
     UpstreamLost,
     /// No byte went either way for too long.
     Idle,
+    /// One side had ended, and the other one neither said more nor ended.
+    HalfClosed,
     /// The process left first.
     Cut,
     /// The client was gone before the answer was written.
@@ -28,8 +30,15 @@ pub enum TunnelEnd {
 
 impl TunnelEnd {
     /// Every end.
-    pub const ALL: [Self; 6] =
-        [Self::Closed, Self::ClientLost, Self::UpstreamLost, Self::Idle, Self::Cut, Self::NotBegun];
+    pub const ALL: [Self; 7] = [
+        Self::Closed,
+        Self::ClientLost,
+        Self::UpstreamLost,
+        Self::Idle,
+        Self::HalfClosed,
+        Self::Cut,
+        Self::NotBegun,
+    ];
 
     /// The end's word in metrics and logs.
     pub fn as_str(self) -> &'static str {
@@ -38,6 +47,7 @@ impl TunnelEnd {
             Self::ClientLost => "client_lost",
             Self::UpstreamLost => "upstream_lost",
             Self::Idle => "idle",
+            Self::HalfClosed => "half_closed",
             Self::Cut => "cut",
             Self::NotBegun => "not_begun",
         }

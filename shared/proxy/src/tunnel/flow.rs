@@ -47,6 +47,16 @@ impl Flow {
         Self { waiting, stage: Stage::Open }
     }
 
+    /// Whether the source has ended.
+    pub(super) fn is_ended(&self) -> bool {
+        self.stage != Stage::Open
+    }
+
+    /// Whether bytes wait for the sink.
+    pub(super) fn is_held_back(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// Moves what can be moved in one turn, and adds it to `moved`; ready once the source's end has been passed on.
     pub(super) fn poll(
         &mut self,

@@ -29,6 +29,13 @@ use crate::drain::{Phase, Watch};
 use crate::payload::Payload;
 use crate::upstream::{Switched, UpstreamBody};
 
+/// The longest silence once one side has ended. What the other side still has to say comes soon; a client that stays behind
+/// would else hold what its request holds for as long as it likes.
+const AFTER_END: Duration = Duration::from_secs(5);
+
+/// The same while bytes wait for a side that takes none.
+const HELD_BACK: Duration = Duration::from_secs(30);
+
 /// What holds something for a tunnel, and is told of its end.
 type Holder = Box<dyn FnOnce(TunnelEnd) + Send>;
 
@@ -104,7 +111,17 @@ impl Drop for Tunnel {
     }
 }
 
-/// Copies both ways until both sides have ended, one has failed, or nothing has moved for `idle`.
+/// The longest silence as things stand, and how a tunnel ends by it.
+fn patience(up: &Flow, down: &Flow, idle: Duration) -> (Duration, TunnelEnd) {
+    match (up.is_ended() || down.is_ended(), up.is_held_back() || down.is_held_back()) {
+        (false, _) => (idle, TunnelEnd::Idle),
+        (true, true) => (idle.min(HELD_BACK), TunnelEnd::HalfClosed),
+        (true, false) => (idle.min(AFTER_END), TunnelEnd::HalfClosed),
+    }
+}
+
+/// Copies both ways until both sides have ended, one has failed, or nothing has moved for `idle`, or for less once one side
+/// has ended.
 async fn copy(
     mut client: impl AsyncRead + AsyncWrite + Unpin,
     mut upstream: impl AsyncRead + AsyncWrite + Unpin,
@@ -116,8 +133,10 @@ async fn copy(
     let mut last = Instant::now();
     poll_fn(|cx: &mut Context<'_>| {
         let (mut n_up, mut n_down) = (0, 0);
-        let up = up.poll(&mut client, &mut upstream, &mut n_up, cx);
-        let down = down.poll(&mut upstream, &mut client, &mut n_down, cx);
+        let was_whole = !up.is_ended() && !down.is_ended();
+        let (way_up, way_down) = (&mut up, &mut down);
+        let up = way_up.poll(&mut client, &mut upstream, &mut n_up, cx);
+        let down = way_down.poll(&mut upstream, &mut client, &mut n_down, cx);
         for (way, bytes) in [(Way::Up, n_up), (Way::Down, n_down)] {
             if bytes > 0 {
                 copied(way, bytes);
@@ -136,10 +155,17 @@ async fn copy(
             (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => return Poll::Ready(TunnelEnd::Closed),
             (Poll::Pending, _) | (_, Poll::Pending) => {}
         }
+        if was_whole && (way_up.is_ended() || way_down.is_ended()) {
+            last = Instant::now();
+        }
+        let (patience, why) = patience(way_up, way_down, idle);
+        let end = last + patience;
+        if timer.deadline() > end {
+            timer.as_mut().reset(end);
+        }
         while timer.as_mut().poll(cx).is_ready() {
-            let end = last + idle;
             if end <= Instant::now() {
-                return Poll::Ready(TunnelEnd::Idle);
+                return Poll::Ready(why);
             }
             timer.as_mut().reset(end);
         }

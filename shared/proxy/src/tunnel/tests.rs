@@ -132,3 +132,34 @@ fn a_tunnel_that_is_never_run_or_dropped_while_it_runs_says_so_once() {
     }
     assert_eq!(*told.lock(), [TunnelEnd::NotBegun, TunnelEnd::Cut]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn once_one_side_has_ended_the_other_has_a_few_seconds_of_silence() {
+    for is_client_first in [true, false] {
+        let Running { mut client, mut upstream, ended } = run(b"", b"");
+        let (first, other) =
+            if is_client_first { (&mut client, &mut upstream) } else { (&mut upstream, &mut client) };
+        let began = Instant::now();
+        first.shutdown().await.unwrap();
+        // What still flows the other way keeps it up.
+        for _ in 0..10 {
+            sleep(AFTER_END / 2).await;
+            other.write_all(b"more").await.unwrap();
+            assert_eq!(read(first, 4).await, b"more");
+        }
+        let silent = Instant::now();
+        assert_eq!(ended.await.unwrap().0, TunnelEnd::HalfClosed);
+        assert!(silent - began >= 5 * AFTER_END);
+        assert!(silent.elapsed() >= AFTER_END && silent.elapsed() < 2 * AFTER_END, "{:?}", silent.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_before_one_side_ends_takes_nothing_of_the_others_time() {
+    let mut tunnel = run(b"", b"");
+    sleep(IDLE / 2).await;
+    let ended = Instant::now();
+    tunnel.upstream.shutdown().await.unwrap();
+    assert_eq!(tunnel.ended.await.unwrap().0, TunnelEnd::HalfClosed);
+    assert!(ended.elapsed() >= AFTER_END && ended.elapsed() < 2 * AFTER_END, "{:?}", ended.elapsed());
+}

@@ -10,6 +10,7 @@ use cofferdam_agent::{Agent, Backend, BackendProtocol, Listeners, Running, Setti
 use cofferdam_fleet::{Fleet, FleetError, Loaded, Problem, Trusted, did_you_mean};
 use cofferdam_model::CellId;
 use cofferdam_proxy::handover::Named;
+use cofferdam_proxy::upstream::UpstreamLimits;
 use cofferdam_proxy::workers;
 
 use crate::lasting::{self, more_than_nothing};
@@ -204,6 +205,13 @@ impl CellArgs {
             ..Settings::new(self.cell.clone(), behind.backend)
         };
         settings.upstream.idle = behind.idle.unwrap_or(settings.upstream.idle);
+        settings.serve = self.clients.serve(settings.serve);
+        let kept = UpstreamLimits::default().idle;
+        anyhow::ensure!(
+            settings.serve.idle > kept,
+            "--client-idle of an agent must be more than {}, for which routers keep unused connections",
+            humantime::format_duration(kept)
+        );
         let running = Agent::start(fleet, settings, Listeners { data, probes: Some(probes), admin })?;
         // What is asked about readiness from now on has its answer, as the process before had.
         running.settled().await;

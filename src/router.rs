@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 use cofferdam_fleet::{Fleet, Loaded};
 use cofferdam_proxy::handover::Named;
+use cofferdam_proxy::serve::ServeLimits;
 use cofferdam_proxy::workers;
 use cofferdam_router::{Before, Endpoint, EndpointError, Listeners, Router, Settings, SharedStore};
 
@@ -123,6 +124,7 @@ async fn serve(
         runtime: args.runtime.flavour(),
         max_connections: args.clients.max_connections,
         max_connections_per_address: args.clients.max_connections_per_address,
+        serve: args.clients.serve(ServeLimits::default()),
         body: args.clients.body(),
         refusals_every: args.clients.refusals_every,
         drain_grace: args.drain_grace,

@@ -14,10 +14,11 @@ use cofferdam_proxy::handover::{Claimed, HandoverError, Named, Offer, Ownership,
 use cofferdam_proxy::listen;
 use cofferdam_proxy::passed;
 use cofferdam_proxy::replay::BodyLimits;
+use cofferdam_proxy::serve::ServeLimits;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::lasting;
+use crate::lasting::{self, more_than_nothing};
 use crate::process::{Signals, Told};
 
 /// What sockets are called, among processes and in LISTEN_FDNAMES.
@@ -53,6 +54,12 @@ pub(crate) struct ClientArgs {
     /// How often refusals are summed up in the log, one line for each reason and class; 0s: never
     #[arg(long, env = "COFFERDAM_REFUSALS_EVERY", value_name = "TIME", default_value = "1m", value_parser = lasting::time)]
     pub(crate) refusals_every: Duration,
+
+    /// How long a client's connection may be idle between two requests, and from its start. It must be longer than the
+    /// balancer in front keeps unused connections, or that meets connections that are closed here [default: 75s, since
+    /// balancers have 60s]
+    #[arg(long, env = "COFFERDAM_CLIENT_IDLE", value_name = "TIME", value_parser = more_than_nothing)]
+    client_idle: Option<Duration>,
 }
 
 /// What a process listens on where no socket is there already.
@@ -150,6 +157,11 @@ impl SocketArgs {
 }
 
 impl ClientArgs {
+    /// The bounds on clients, which are `usual` as far as no flag says otherwise.
+    pub(crate) fn serve(&self, usual: ServeLimits) -> ServeLimits {
+        ServeLimits { idle: self.client_idle.unwrap_or(usual.idle), ..usual }
+    }
+
     /// Bounds on request bodies.
     pub(crate) fn body(&self) -> BodyLimits {
         let default = BodyLimits::default();

@@ -126,6 +126,11 @@ impl Service for Journey {
         self.cell.census.panicked();
         Some(self.refusal(rejection::panicked(), is_grpc))
     }
+
+    fn unserved(&self, status: StatusCode) -> Problem {
+        self.cell.metrics.unclassified();
+        rejection::unserved(status)
+    }
 }
 
 impl Journey {

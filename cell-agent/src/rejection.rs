@@ -196,6 +196,17 @@ pub(crate) fn panicked() -> Problem {
     problem(StatusCode::INTERNAL_SERVER_ERROR, "internal", "Request met a fault of the agent")
 }
 
+/// The answer to a head of which no request was made, by the status of the parser's own answer.
+pub(crate) fn unserved(status: StatusCode) -> Problem {
+    let (kind, title) = match status {
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => ("head_too_large", "Head is too large"),
+        StatusCode::URI_TOO_LONG => ("target_too_long", "Target is too long"),
+        StatusCode::REQUEST_TIMEOUT => ("head_slow", "Head was not whole in time"),
+        _ => ("request_malformed", "Request is malformed"),
+    };
+    problem(status, kind, title).detail("no request was made of it")
+}
+
 fn problem(status: StatusCode, kind: &str, title: &str) -> Problem {
     Problem::new(status, format!("urn:cofferdam:{kind}"), title)
 }
@@ -208,7 +219,13 @@ fn bad_request(bad: &BadRequest) -> Problem {
         BadRequest::Target(TargetError::TooLong) => {
             (StatusCode::URI_TOO_LONG, "target_too_long", "Target is too long")
         }
-        BadRequest::Target(TargetError::Host | TargetError::HostsDiffer | TargetError::Path)
+        BadRequest::Target(
+            TargetError::Host
+            | TargetError::HostsDiffer
+            | TargetError::Path
+            | TargetError::Scheme
+            | TargetError::Framing(_),
+        )
         | BadRequest::AmbiguousPath
         | BadRequest::Name(_)
         | BadRequest::Timeout(_) => (StatusCode::BAD_REQUEST, "request_malformed", "Request is malformed"),

@@ -8,7 +8,7 @@ use cofferdam_model::CellId;
 use cofferdam_proxy::census;
 use cofferdam_proxy::replay::BodyLimits;
 use cofferdam_proxy::serve::ServeLimits;
-use cofferdam_proxy::upstream::UpstreamLimits;
+use cofferdam_proxy::upstream::{HeadLimits, UpstreamLimits};
 use cofferdam_proxy::workers::RuntimeFlavour;
 
 use crate::backend::Backend;
@@ -74,11 +74,15 @@ impl Settings {
             runtime: RuntimeFlavour::default(),
             drain_grace: Duration::ZERO,
             drain_deadline: Duration::from_secs(30),
-            serve: ServeLimits::default(),
+            serve: ServeLimits::default().behind_a_hop(),
             max_connections: None,
             max_connections_per_address: census::DEFAULT_PER_ADDRESS,
             body: BodyLimits::default(),
-            upstream: UpstreamLimits { idle: BACKEND_IDLE, ..UpstreamLimits::default() },
+            upstream: UpstreamLimits {
+                idle: BACKEND_IDLE,
+                head: HeadLimits::OUTSIDE,
+                ..UpstreamLimits::default()
+            },
             refusals_every: Duration::from_secs(60),
             check_every: Duration::from_millis(500),
         }

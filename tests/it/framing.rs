@@ -71,14 +71,16 @@ async fn what_a_cell_sends_beyond_its_answer_reaches_nobody() {
 }
 
 #[tokio::test]
-async fn interim_answers_are_dropped_and_the_final_one_is_relayed() {
+async fn early_hints_are_relayed_and_a_continue_that_nobody_asked_for_is_not() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n";
     let answer = [interim.as_bytes(), &ok("final")].concat();
     let cell = Scripted::start(move |_| Play::Answer(answer.clone())).await;
     let router = TestRouter::start(&alone(cell.address, ""));
     let mut client = raw::Client::connect(router.data).await;
     for _ in 0..3 {
-        let answer = client.ask(get("/", "acme")).await;
+        let hints = client.ask(get("/", "acme")).await;
+        assert_eq!((hints.status(), hints.field("link")), (103, Some("</a>")));
+        let answer = client.answer().await;
         assert_eq!((answer.status(), answer.text().as_str(), answer.field("link")), (200, "final", None));
     }
     assert_eq!(cell.n_connections(), 1);

@@ -20,7 +20,7 @@ fn s(seconds: u64) -> Duration {
 #[test]
 fn the_clocks_and_bounds_are_those_that_were_promised() {
     let (serve, body, upstream) = (ServeLimits::default(), BodyLimits::default(), UpstreamLimits::default());
-    assert_eq!((serve.head, serve.idle, body.idle), (s(10), s(60), s(30)));
+    assert_eq!((serve.head, serve.idle, body.idle), (s(10), s(75), s(30)));
     assert_eq!((upstream.connect, upstream.stream_idle), (s(1), s(300)));
     // A router lets go of an agent's connection before the agent does.
     assert!(upstream.idle < serve.idle);
@@ -29,5 +29,6 @@ fn the_clocks_and_bounds_are_those_that_were_promised() {
     let route = fleet.routes.classify(&Method::GET, &normal_path("/"), None);
     assert_eq!(fleet.routes.as_slice()[route.get()].timeout, s(15));
     assert_eq!((serve.max_head_bytes, MAX_TARGET), (32 * 1024, 8 * 1024));
+    assert_eq!((serve.max_fields, serve.max_list_bytes), (100, 16 * 1024));
     assert_eq!((body.max_bytes, REPLAY_BYTES), (10 * 1024 * 1024, 64 * 1024));
 }

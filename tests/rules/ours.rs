@@ -63,7 +63,7 @@ pub(crate) fn agent(backend: SocketAddr, clocks: Clocks) -> (agent::Running, Soc
     let origin = format!("http://{backend}").parse().unwrap();
     let settings = agent::Settings {
         body: clocks.body(),
-        serve: clocks.serve(),
+        serve: clocks.serve().behind_a_hop(),
         // Its checks are connections too.
         check_every: Duration::from_secs(3600),
         ..agent::Settings::new(CellId::parse(&cell_id(0)).unwrap(), origin)

@@ -34,6 +34,7 @@ use cofferdam_limits::Limits;
 use cofferdam_model::headers;
 use cofferdam_proxy::census::{Census, Counted};
 use cofferdam_proxy::grpc::{self, Call};
+use cofferdam_proxy::problem::Problem;
 use cofferdam_proxy::replay::{BodyLimits, ReplayBody};
 use cofferdam_proxy::serve;
 use cofferdam_proxy::target::{self, Target, TargetError};
@@ -42,7 +43,7 @@ use cofferdam_proxy::upgrade;
 use futures_util::FutureExt;
 use http::header::ALLOW;
 use http::request::Parts;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
@@ -265,6 +266,12 @@ impl serve::Service for DataPath {
         self.census.panicked();
         Some(release::panicked(&self.metrics, is_grpc))
     }
+
+    fn unserved(&self, status: StatusCode) -> Problem {
+        let reason = Reason::of_unserved(status);
+        self.metrics.refused(reason);
+        Rejection::new(reason, "no request was made of it").problem()
+    }
 }
 
 /// The answer for a target that leads nowhere. A method that is not allowed is told which are, as by `OPTIONS *`.
@@ -286,7 +293,11 @@ fn settle(head: &mut Parts) -> Result<Target, Rejection> {
         let reason = match error {
             TargetError::Method => Reason::Method,
             TargetError::TooLong => Reason::TargetTooLong,
-            TargetError::Host | TargetError::HostsDiffer | TargetError::Path => Reason::BadRequest,
+            TargetError::Host
+            | TargetError::HostsDiffer
+            | TargetError::Path
+            | TargetError::Scheme
+            | TargetError::Framing(_) => Reason::BadRequest,
         };
         Rejection::new(reason, error.to_string())
     })

@@ -23,6 +23,10 @@ pub(crate) enum Reason {
     Method,
     /// The target is longer than it may be.
     TargetTooLong,
+    /// The head has more fields or bytes than it may.
+    HeadTooLarge,
+    /// The head was not whole in its time.
+    HeadSlow,
     /// The request has been here before.
     Loop,
     /// The body is larger than it may be.
@@ -94,6 +98,8 @@ impl Reason {
             Self::BadRequest => "bad_request",
             Self::Method => "method",
             Self::TargetTooLong => "target_too_long",
+            Self::HeadTooLarge => "head_too_large",
+            Self::HeadSlow => "head_slow",
             Self::Loop => "loop",
             Self::BodyTooLarge => "body_too_large",
             Self::BodyBroken => "body_broken",
@@ -133,6 +139,8 @@ impl Reason {
             }
             Self::Method => (StatusCode::METHOD_NOT_ALLOWED, "The method is not allowed here"),
             Self::TargetTooLong => (StatusCode::URI_TOO_LONG, "The target is too long"),
+            Self::HeadTooLarge => (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "The head is too large"),
+            Self::HeadSlow => (StatusCode::REQUEST_TIMEOUT, "The head was not whole in time"),
             Self::Loop => (StatusCode::LOOP_DETECTED, "The request has passed here before"),
             Self::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
             Self::BodyBroken => (StatusCode::BAD_REQUEST, "The body ended early"),
@@ -150,6 +158,16 @@ impl Reason {
             Self::Malformed => (StatusCode::BAD_GATEWAY, "The cell's answer was not valid"),
             Self::Deadline => (StatusCode::GATEWAY_TIMEOUT, "The cell took too long"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "The request met a fault of the router"),
+        }
+    }
+
+    /// Why no request was made of a head, by the status of the parser's own answer.
+    pub(super) fn of_unserved(status: StatusCode) -> Self {
+        match status {
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Self::HeadTooLarge,
+            StatusCode::URI_TOO_LONG => Self::TargetTooLong,
+            StatusCode::REQUEST_TIMEOUT => Self::HeadSlow,
+            _ => Self::BadRequest,
         }
     }
 

@@ -6,24 +6,32 @@
 //! - Closing with bytes unread makes the kernel send a reset, which can overtake the answer (RFC 9112 section 9.6): what
 //!   still comes is read and thrown away for a while first.
 
+mod heads;
+mod turn;
+mod writing;
+
 use std::io;
+use std::net::Shutdown;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
-use http::{Response, StatusCode};
-use parking_lot::Mutex;
+use bytes::Buf;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::guard::{End, OnEnd};
-use crate::tunnel::{self, Tunnel};
+use self::turn::Last;
+pub(crate) use self::turn::{Answering, Turn};
+use self::writing::Writing;
 use crate::upstream::HELD;
+
+/// Pieces that have no more bytes together go out in one: a plain write costs the kernel less than a list does.
+const SMALL_WRITE: usize = 1024;
 
 /// How long a head that has begun may still take once the process drains.
 const DRAIN_HEAD: Duration = Duration::from_secs(1);
@@ -31,16 +39,6 @@ const DRAIN_HEAD: Duration = Duration::from_secs(1);
 /// How long a client that is silent when the process drains keeps its connection: its next request may be on its way,
 /// and then it is answered. Which request comes first and which close, HTTP/1.1 cannot tell (RFC 9112 section 9.6).
 pub(crate) const DRAIN_IDLE: Duration = Duration::from_secs(1);
-
-/// How long, and for how many bytes, a closed connection is read on.
-const LINGER: (Duration, usize) = (Duration::from_secs(1), 256 * 1024);
-
-/// Pieces that have no more bytes together go out in one: a plain write costs the kernel less than a list does.
-const SMALL_WRITE: usize = 1024;
-
-/// What a client is told that does not finish its head.
-const REQUEST_TIMEOUT: &[u8] =
-    b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
 /// The times that a client's connection may take.
 #[derive(Debug, Clone, Copy)]
@@ -52,38 +50,6 @@ pub(crate) struct ClientTimes {
     /// The longest that nothing of an answer is taken.
     pub(crate) stall: Duration,
 }
-
-/// What a connection's stream and its requests know of each other.
-#[derive(Default)]
-pub(crate) struct Turn {
-    /// A request is being answered: what comes is its body.
-    busy: AtomicBool,
-    /// The request that was read last has a body.
-    has_body: AtomicBool,
-    /// The answer has ended in this turn of the connection's task: what is left of the request's body may still be read.
-    settles: AtomicBool,
-    /// How many requests have been read; it may wrap.
-    n_requests: AtomicU32,
-    draining: AtomicBool,
-    /// Where the stream comes back to, with how it ended.
-    home: Mutex<Option<(TcpStream, Last)>>,
-    /// What the connection becomes once its last answer, a 101, is written.
-    tunnel: Mutex<Option<Box<Tunnel>>>,
-}
-
-/// How a connection's last turn ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Last {
-    /// By an answer, or between two requests.
-    Orderly,
-    /// With a head that was never finished.
-    HeadTimeout,
-    /// With a client that takes nothing.
-    Stalled,
-}
-
-/// One answer's part in a connection's turn: the turn is over when the answer's body has ended.
-pub(crate) struct Answering(Arc<Turn>);
 
 /// A client's socket with its clocks.
 pub(crate) struct ClientStream {
@@ -108,95 +74,8 @@ pub(crate) struct ClientStream {
     /// Since when bytes wait that nobody reads, or when the client's end was last looked for behind them.
     deaf_since: Option<Instant>,
     last: Last,
-}
-
-impl Turn {
-    /// A request has been read: until the result is dropped or told of its end, it is being answered.
-    pub(crate) fn answering(self: &Arc<Self>, has_body: bool) -> Answering {
-        self.has_body.store(has_body, Ordering::Relaxed);
-        self.busy.store(true, Ordering::Relaxed);
-        self.n_requests.fetch_add(1, Ordering::Relaxed);
-        Answering(Arc::clone(self))
-    }
-
-    /// Ready once nothing has been asked or answered for `quiet`.
-    pub(crate) async fn quiet(&self, quiet: Duration) {
-        let state = || (self.busy.load(Ordering::Relaxed), self.n_requests.load(Ordering::Relaxed));
-        loop {
-            let before = state();
-            sleep(quiet).await;
-            if !before.0 && state() == before {
-                return;
-            }
-        }
-    }
-
-    /// Heads that have begun have little time from now on, and each answer is the last.
-    pub(crate) fn drain(&self) {
-        self.draining.store(true, Ordering::Relaxed);
-    }
-
-    /// What the connection becomes now that its server has ended.
-    pub(crate) fn tunnel(&self) -> Option<Box<Tunnel>> {
-        self.tunnel.lock().take()
-    }
-
-    /// Ends what is left of the connection, once the server has let go of its stream.
-    pub(crate) async fn close(&self) {
-        let Some((mut stream, last)) = self.home.lock().take() else { return };
-        match last {
-            Last::Stalled => return,
-            Last::HeadTimeout => {
-                let _ = timeout(LINGER.0, stream.write_all(REQUEST_TIMEOUT)).await;
-            }
-            Last::Orderly => {}
-        }
-        let _ = timeout(LINGER.0, linger(stream)).await;
-    }
-}
-
-/// Says that nothing more is written, and reads on until the other side has closed.
-async fn linger(mut stream: TcpStream) {
-    if stream.shutdown().await.is_err() {
-        return;
-    }
-    // In a box of its own, or each connection would have room for it for as long as it stands.
-    let (mut scratch, mut left) = (vec![0; 4096], LINGER.1);
-    while let Ok(n @ 1..) = stream.read(&mut scratch).await {
-        left = left.saturating_sub(n);
-        if left == 0 {
-            return;
-        }
-    }
-}
-
-impl Answering {
-    /// Keeps the tunnel of a 101 until that is written. A connection that drains has no future to change its protocol for.
-    pub(crate) fn switch<B>(&self, answer: &mut Response<B>) {
-        let tunnel = tunnel::take(answer);
-        if self.0.draining.load(Ordering::Relaxed) {
-            *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-            *answer.headers_mut() = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static("1"))]);
-            return;
-        }
-        *self.0.tunnel.lock() = tunnel;
-    }
-
-    /// Whether the connection ends with this answer.
-    pub(crate) fn is_last(&self) -> bool {
-        self.0.draining.load(Ordering::Relaxed)
-    }
-}
-
-impl OnEnd for Answering {
-    fn on_end(self, _end: End) {}
-}
-
-impl Drop for Answering {
-    fn drop(&mut self) {
-        self.0.settles.store(true, Ordering::Relaxed);
-        self.0.busy.store(false, Ordering::Relaxed);
-    }
+    /// The answers of HTTP/1.1 as they are written; nothing in HTTP/2.
+    writing: Option<Writing>,
 }
 
 impl ClientStream {
@@ -214,12 +93,19 @@ impl ClientStream {
             hears: false,
             deaf_since: None,
             last: Last::Orderly,
+            writing: None,
         }
+    }
+
+    /// The same for a connection that speaks HTTP/1.1: its request lines and its answers are looked at.
+    pub(crate) fn of_http1(mut self) -> Self {
+        self.writing = Some(Writing::default());
+        self
     }
 
     /// The socket, for another protocol; `None` where a part of the last answer was not taken.
     pub(crate) fn into_socket(mut self) -> Option<TcpStream> {
-        self.stream.take().filter(|_| self.stalled_since.is_none())
+        self.stream.take().filter(|_| self.stalled_since.is_none() && !self.has_unwritten())
     }
 
     fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
@@ -282,7 +168,12 @@ impl ClientStream {
         if now < deadline && (rings_in_time || self.poll_clock(deadline, cx).is_pending()) {
             return Poll::Pending;
         }
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+        if self.stream.as_ref().is_some_and(close_if_quiet) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        // The runtime tells of what has come, and then it is read.
+        self.idle_since = None;
+        Poll::Pending
     }
 
     /// Hears of the client's end while nobody reads what it sends, since its request is being answered. Behind bytes that
@@ -307,6 +198,40 @@ impl ClientStream {
             Ok(1..) => Err(io::ErrorKind::ConnectionReset.into()),
             Ok(0) | Err(_) => Ok(()),
         }
+    }
+
+    /// Whether bytes of ours wait.
+    fn has_unwritten(&self) -> bool {
+        self.writing.as_ref().is_some_and(|writing| !writing.ours.is_empty())
+    }
+
+    /// Ready once no bytes of ours wait.
+    fn poll_ours(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(writing) = self.writing.as_mut().filter(|writing| !writing.ours.is_empty()) {
+            let Some(stream) = &mut self.stream else {
+                return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+            };
+            let written = Pin::new(stream).poll_write(cx, &writing.ours).map_ok(|n| writing.ours.advance(n));
+            ready!(self.watch(written, cx))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Looks at bytes that the server is about to write, once what waited before them is written. The result is how many of
+    /// them are done with; with none the socket is free.
+    fn poll_look_at(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        ready!(self.poll_ours(cx))?;
+        let Some(writing) = &mut self.writing else { return Poll::Ready(Ok(0)) };
+        let n = writing.look_at(bytes, &self.turn);
+        if let Some(status) = writing.refused {
+            self.last = Last::Refused(status);
+        }
+        // What is done with may wait here: it goes out before all else.
+        let written = self.poll_ours(cx)?;
+        if n == 0 {
+            ready!(written);
+        }
+        Poll::Ready(Ok(n))
     }
 
     /// Passes a write on; an error once nothing has been taken for too long.
@@ -339,6 +264,9 @@ impl AsyncRead for ClientStream {
         let is_busy = this.turn.busy.load(Ordering::Relaxed);
         if buf.filled().len() > before {
             this.take_note(is_busy);
+            if this.writing.is_some() {
+                this.turn.heads.lock().see(&buf.filled()[before..]);
+            }
         }
         if read.is_pending() && !is_busy {
             return this.poll_quiet(cx);
@@ -350,6 +278,9 @@ impl AsyncRead for ClientStream {
 impl AsyncWrite for ClientStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        if let n @ 1.. = ready!(this.poll_look_at(bytes, cx))? {
+            return Poll::Ready(Ok(n));
+        }
         let written = this.stream()?.poll_write(cx, bytes);
         this.watch(written, cx)
     }
@@ -360,6 +291,10 @@ impl AsyncWrite for ClientStream {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        let first = pieces.iter().find(|piece| !piece.is_empty()).map_or(&[][..], |piece| piece);
+        if let n @ 1.. = ready!(this.poll_look_at(first, cx))? {
+            return Poll::Ready(Ok(n));
+        }
         let mut small = [0; SMALL_WRITE];
         let written = match joined(pieces, &mut small) {
             Some(bytes) => this.stream()?.poll_write(cx, bytes),
@@ -377,11 +312,21 @@ impl AsyncWrite for ClientStream {
         if !this.hears && this.turn.busy.load(Ordering::Relaxed) {
             this.hear(cx)?;
         }
+        if let Some(writing) = &mut this.writing {
+            writing.flushed(&this.turn);
+        }
+        ready!(this.poll_ours(cx))?;
         this.stream()?.poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().stream()?.poll_shutdown(cx)
+        let this = self.get_mut();
+        ready!(this.poll_ours(cx))?;
+        if matches!(this.last, Last::Refused(_)) {
+            // The answer to that is still to come.
+            return Poll::Ready(Ok(()));
+        }
+        this.stream()?.poll_shutdown(cx)
     }
 }
 
@@ -393,6 +338,19 @@ fn joined<'r>(pieces: &[io::IoSlice<'_>], room: &'r mut [u8]) -> Option<&'r [u8]
         n += piece.len();
     }
     Some(&room[..n])
+}
+
+/// Ends the way out to a client from which nothing has come, and answers whether it did. The runtime asks the kernel now and
+/// then, and a request may have come since. The look and the close are two calls, one behind the other: what comes in
+/// between, HTTP/1.1 cannot tell from what comes behind the close (RFC 9112 section 9.6).
+pub(crate) fn close_if_quiet(stream: &TcpStream) -> bool {
+    let mut events = [PollFd::new(stream, PollFlags::IN)];
+    let is_quiet = matches!(poll(&mut events, Some(&Timespec::default())), Ok(0));
+    if is_quiet {
+        // A socket that is not connected any more has nothing to end.
+        drop(SockRef::from(stream).shutdown(Shutdown::Write));
+    }
+    is_quiet
 }
 
 #[cfg(test)]

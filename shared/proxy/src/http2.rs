@@ -21,6 +21,7 @@ use crate::caught;
 use crate::client::ClientStream;
 use crate::drain::{Phase, Watch};
 use crate::fields::strip_hop_by_hop;
+use crate::framing;
 use crate::grpc;
 use crate::problem::Problem;
 use crate::service::{ServeLimits, Service};
@@ -39,11 +40,12 @@ const CONNECTION_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
 /// How much of one stream's answer waits for the client to take it; what is more stays with the cell.
 const MAX_SEND_BUFFER: usize = 64 * 1024;
 
-/// The most bytes of a head, counted as RFC 9113 section 6.5.2 counts; more are answered 431.
-const MAX_HEADER_LIST: u32 = 16 * 1024;
+/// The most bytes of a head that is read at all, counted as RFC 9113 section 6.5.2 counts. The library answers more with a
+/// bare 431. What lies between the bound of [`ServeLimits`] and this one is answered in the words of its caller.
+const MAX_HEADER_LIST: u32 = 64 * 1024;
 
-/// The most fields of a head, as in HTTP/1.1, which the cell is asked in.
-const MAX_FIELDS: usize = 100;
+/// What a field counts in a head beside its bytes (RFC 9113 section 6.5.2).
+const PER_FIELD: usize = 32;
 
 /// Answers the requests of one connection, until the client, its silence or the drain ends it.
 pub(crate) async fn converse<S: Service + Clone>(
@@ -56,7 +58,7 @@ pub(crate) async fn converse<S: Service + Clone>(
     let streams = Arc::new(Streams::default());
     let answers = service_fn(move |request| {
         let service = service.clone();
-        async move { Ok::<_, Infallible>(answer(&service, peer, request).await) }
+        async move { Ok::<_, Infallible>(answer(&service, peer, &limits, request).await) }
     });
     let mut connection = pin!(builder(limits, &streams).serve_connection(TokioIo::new(stream), answers));
     tokio::select! {
@@ -93,43 +95,48 @@ fn builder(limits: ServeLimits, streams: &Arc<Streams>) -> http2::Builder<Spawne
 async fn answer<S: Service>(
     service: &S,
     peer: SocketAddr,
+    limits: &ServeLimits,
     mut request: Request<Incoming>,
 ) -> Response<StreamBody<S::Body>> {
-    let fields = request.headers_mut();
-    if fields.len() > MAX_FIELDS {
-        return refusal(request, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    join_cookies(request.headers_mut());
+    if request.headers().len() > limits.max_fields || list_size(&request) > limits.max_list_bytes {
+        return refusal(&request, service.unserved(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
     }
-    if fields.values().any(has_edges) {
-        return refusal(request, StatusCode::BAD_REQUEST);
+    if let Err(fault) = framing::check_http2(request.headers()) {
+        request.extensions_mut().insert(fault);
     }
-    join_cookies(fields);
     let is_head = *request.method() == Method::HEAD;
     let mut response = caught::answer(service, peer, request).await;
     *response.version_mut() = Version::HTTP_2;
     if !is_head {
-        return response.map(|body| StreamBody(Some(body)));
+        return response.map(StreamBody::Answer);
     }
     // The length of what a GET would have got.
     let length = response.body().size_hint().exact().filter(|_| !response.body().is_end_stream());
     if let Some(length) = length {
         response.headers_mut().entry(CONTENT_LENGTH).or_insert(length.into());
     }
-    response.map(|_| StreamBody(None))
+    response.map(|_| StreamBody::Whole(Bytes::new()))
 }
 
-fn refusal<B>(request: Request<Incoming>, status: StatusCode) -> Response<StreamBody<B>> {
-    if grpc::is_call(&request.into_parts().0) {
-        let why = status.canonical_reason().unwrap_or_default();
-        return grpc::refusal(Problem::new(status, "about:blank".to_owned(), why)).map(|_| StreamBody(None));
+/// The bytes of a head as RFC 9113 section 6.5.2 counts them.
+fn list_size<B>(request: &Request<B>) -> usize {
+    let uri = request.uri();
+    let pseudo = [
+        request.method().as_str().len() + ":method".len(),
+        uri.scheme_str().map_or(0, str::len) + ":scheme".len(),
+        uri.authority().map_or(0, |authority| authority.as_str().len()) + ":authority".len(),
+        uri.path_and_query().map_or(0, |path| path.as_str().len()) + ":path".len(),
+    ];
+    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
+    pseudo.into_iter().chain(fields).map(|bytes| bytes + PER_FIELD).sum()
+}
+
+fn refusal<B>(request: &Request<Incoming>, problem: Problem) -> Response<StreamBody<B>> {
+    if grpc::is_called_by(request) {
+        return grpc::refusal(problem).map(|_| StreamBody::Whole(Bytes::new()));
     }
-    let mut response = Response::new(StreamBody(None));
-    *response.status_mut() = status;
-    response
-}
-
-/// White space around a value makes a request malformed (RFC 9113 section 8.2.1), which h2 does not look for.
-fn has_edges(value: &HeaderValue) -> bool {
-    matches!(value.as_bytes(), [b' ' | b'\t', ..] | [.., b' ' | b'\t'])
+    problem.into_response().map(StreamBody::Whole)
 }
 
 /// Cookies may come in crumbs, which are one field outside of HTTP/2 (RFC 9113 section 8.2.3).
@@ -144,8 +151,13 @@ fn join_cookies(fields: &mut HeaderMap) {
     }
 }
 
-/// An answer's body on a stream; `None` where nothing but the head is sent.
-struct StreamBody<B>(Option<B>);
+/// An answer's body on a stream.
+enum StreamBody<B> {
+    /// The service's.
+    Answer(B),
+    /// One in a piece; empty where nothing but the head is sent.
+    Whole(Bytes),
+}
 
 impl<B: Body<Data = Bytes> + Unpin> Body for StreamBody<B> {
     type Data = Bytes;
@@ -155,7 +167,11 @@ impl<B: Body<Data = Bytes> + Unpin> Body for StreamBody<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let Some(body) = &mut self.get_mut().0 else { return Poll::Ready(None) };
+        let body = match self.get_mut() {
+            Self::Answer(body) => body,
+            Self::Whole(bytes) if bytes.is_empty() => return Poll::Ready(None),
+            Self::Whole(bytes) => return Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+        };
         Wait::ForBody.note();
         let frame = ready!(Pin::new(body).poll_frame(cx));
         Wait::ForClient.note();
@@ -163,11 +179,17 @@ impl<B: Body<Data = Bytes> + Unpin> Body for StreamBody<B> {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.as_ref().is_none_or(Body::is_end_stream)
+        match self {
+            Self::Answer(body) => body.is_end_stream(),
+            Self::Whole(bytes) => bytes.is_empty(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint)
+        match self {
+            Self::Answer(body) => body.size_hint(),
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+        }
     }
 }
 

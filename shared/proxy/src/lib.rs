@@ -3,16 +3,19 @@
 //!
 //! It knows none of the product's words: no tenant, no cell, no limit.
 
+mod authority;
 mod caught;
 pub mod census;
 mod client;
 pub mod drain;
 pub mod fields;
 pub mod forwarding;
+mod framing;
 pub mod grpc;
 pub mod guard;
 pub mod handover;
 mod http2;
+mod interim;
 pub mod lines;
 pub mod listen;
 pub mod look_alikes;

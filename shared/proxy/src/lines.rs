@@ -142,6 +142,14 @@ impl LineValue<'_> {
     }
 }
 
+/// Writes one field's line.
+pub(crate) fn put_field(name: &HeaderName, value: &HeaderValue, out: &mut BytesMut) {
+    out.put_slice(name.as_str().as_bytes());
+    out.put_slice(b": ");
+    out.put_slice(value.as_bytes());
+    out.put_slice(b"\r\n");
+}
+
 #[cfg(test)]
 mod tests {
     use http::header::{HOST, VIA};

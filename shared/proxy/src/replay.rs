@@ -198,6 +198,14 @@ impl<B: Body> ReplayBody<B> {
     }
 }
 
+impl<B> Attempt<B> {
+    /// How many bytes of the body have come, if its client is waited for.
+    pub(crate) fn awaited(&self) -> Option<u64> {
+        let source = self.shared.as_ref()?.lock();
+        source.timer.is_some().then_some(source.read)
+    }
+}
+
 impl<B: Body> Source<B> {
     fn next_turn(&mut self) -> (u32, SizeHint) {
         self.turn += 1;

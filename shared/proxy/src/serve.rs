@@ -24,11 +24,13 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::caught;
-use crate::client::{Answering, ClientStream, ClientTimes, DRAIN_IDLE, Turn};
+use crate::client::{Answering, ClientStream, ClientTimes, DRAIN_IDLE, Turn, close_if_quiet};
 use crate::drain::{Phase, Watch};
 use crate::guard::Guarded;
 use crate::http2;
-pub use crate::service::{ServeLimits, Service};
+use crate::interim::with_interim;
+use crate::service::MAX_FIELDS;
+pub use crate::service::{ADDED_FIELDS, ServeLimits, Service};
 use crate::sniff::{self, Protocol};
 use crate::tunnel;
 
@@ -114,26 +116,41 @@ async fn connection<S: Service + Clone>(
     mut drain: Watch,
 ) {
     let protocol = tokio::select! {
-        protocol = timeout(limits.idle, sniff::protocol(&stream)) => protocol,
+        protocol = first_bytes(&stream, limits.idle) => protocol,
         () = silent_through(&mut drain) => return,
     };
-    let Ok(Ok(protocol)) = protocol else { return };
+    let Some(protocol) = protocol else { return };
     let turn = Arc::new(Turn::default());
     let ended = match protocol {
-        Protocol::Http1 => converse(stream, peer, &limits, service, &turn, &mut drain).await,
+        Protocol::Http1 => {
+            let conversation = converse(stream, peer, &limits, &service, &turn, &mut drain);
+            with_interim(turn.next_answer(), conversation).await
+        }
         Protocol::Http2 => {
             // The clock on heads is HTTP/1.1's. The box keeps the many connections of that small.
             let _answering = turn.answering(true);
             let stream = with_clocks(stream, &limits, &turn);
-            Box::pin(http2::converse(stream, peer, limits, service, &mut drain)).await
+            Box::pin(http2::converse(stream, peer, limits, service.clone(), &mut drain)).await
         }
     };
     if let Err(error) = ended {
         tracing::debug!(%peer, %error, "connection ended with an error");
     }
     tokio::select! {
-        () = turn.close() => {}
+        () = turn.close(|status| service.unserved(status)) => {}
         () = drain.reached(Phase::Cut) => {}
+    }
+}
+
+/// What a connection speaks, unless it is silent for `idle`.
+async fn first_bytes(stream: &TcpStream, idle: Duration) -> Option<Protocol> {
+    loop {
+        match timeout(idle, sniff::protocol(stream)).await {
+            Ok(protocol) => return protocol.ok(),
+            // Something has come that the runtime has not told of yet.
+            Err(_) if !close_if_quiet(stream) => {}
+            Err(_) => return None,
+        }
     }
 }
 
@@ -158,6 +175,10 @@ fn builder(limits: &ServeLimits) -> http1::Builder {
         .half_close(true)
         .max_header_size(limits.max_head_bytes)
         .max_buf_size(MAX_BUFFERED);
+    // The server's own bound is this one, and is kept in memory that costs nothing.
+    if limits.max_fields != MAX_FIELDS {
+        builder.max_headers(limits.max_fields);
+    }
     builder
 }
 
@@ -168,6 +189,7 @@ fn on_its_way<B: Body>(mut response: Response<B>, answering: Answering) -> Respo
     if tunnel::is_switch(&response) {
         answering.switch(&mut response);
     }
+    answering.answers();
     if answering.is_last() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -179,17 +201,16 @@ async fn converse<S: Service + Clone>(
     stream: TcpStream,
     peer: SocketAddr,
     limits: &ServeLimits,
-    service: S,
+    service: &S,
     turn: &Arc<Turn>,
     drain: &mut Watch,
 ) -> hyper::Result<()> {
-    let service = &service;
-    let answer = service_fn(|request: Request<Incoming>| {
-        let answering = turn.answering(!request.body().is_end_stream());
+    let answer = service_fn(|mut request: Request<Incoming>| {
+        let answering = turn.begin(&mut request);
         let answer = caught::answer(service, peer, request);
         answer.map(|response| Ok::<_, Infallible>(on_its_way(response, answering)))
     });
-    let stream = TokioIo::new(with_clocks(stream, limits, turn));
+    let stream = TokioIo::new(with_clocks(stream, limits, turn).of_http1());
     let mut connection = builder(limits).serve_connection(stream, answer);
     // Leaving takes three steps: every answer says that it is the last, then the connection is closed on, then cut.
     let mut ended = drain.unless(Phase::Draining, Pin::new(&mut connection)).await;

@@ -1,11 +1,14 @@
 //! What a request is aimed at: the method and Host rules that every request meets before anything else.
 //! Sources: RFC 9110 sections 7.2 (Host) and 9.3 (methods), RFC 9112 section 3.2 (request target), RFC 9113 section 8.3.1
-//! (`:authority`).
+//! (`:authority`), RFC 3986 section 3 (scheme and authority).
 
 use http::header::{HOST, HeaderValue, MAX_FORWARDS};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{Method, Uri, Version};
+
+use crate::authority;
+pub use crate::framing::FramingError;
 
 /// The most bytes of path and query; more are answered 414.
 pub const MAX_TARGET: usize = 8 * 1024;
@@ -36,14 +39,27 @@ pub enum TargetError {
     /// The path and the query are longer than they may be.
     #[error("request target exceeds {MAX_TARGET} bytes")]
     TooLong,
-    /// The target has neither a path nor an asterisk.
-    #[error("request target has no path")]
+    /// The target has none of the four forms, or one that its method does not have.
+    #[error("request target is neither a path, an absolute URI, nor the asterisk of OPTIONS")]
     Path,
+    /// The scheme of an absolute target breaks the grammar of schemes.
+    #[error("scheme of the request target is malformed")]
+    Scheme,
+    /// The message has a fault that its connection has seen: a reader behind this hop could find another request in it.
+    #[error(transparent)]
+    Framing(#[from] FramingError),
 }
 
 /// Brings a head into origin form: the authority of an absolute target replaces Host, and the path's bytes stay as
 /// they came. In HTTP/2 every target with an `:authority` is absolute, and a Host beside it says the same.
+///
+/// # Errors
+///
+/// If the request cannot go on; a fault that the connection has seen before comes first.
 pub fn settle(head: &mut Parts) -> Result<Target, TargetError> {
+    if let Some(fault) = head.extensions.remove::<FramingError>() {
+        return Err(fault.into());
+    }
     if matches!(head.method, Method::CONNECT | Method::TRACE) {
         return Err(TargetError::Method);
     }
@@ -54,6 +70,7 @@ pub fn settle(head: &mut Parts) -> Result<Target, TargetError> {
         // What is sent in its place does not make a Host that is missing, doubled or malformed a right one.
         check_host(head)?;
     }
+    check_form(&head.uri, head.version)?;
     if let Some(authority) = head.uri.authority() {
         if head.version == Version::HTTP_2 {
             check_agrees(head, authority)?;
@@ -67,11 +84,27 @@ pub fn settle(head: &mut Parts) -> Result<Target, TargetError> {
     if head.method == Method::OPTIONS && !forwards_left(head) {
         return Ok(Target::Server);
     }
-    match head.uri.path() {
-        "*" if head.method == Method::OPTIONS => Ok(Target::Server),
-        path if path.starts_with('/') => Ok(Target::Onward),
+    match head.uri.path_and_query().map(PathAndQuery::as_str) {
+        Some("*") if head.method == Method::OPTIONS => Ok(Target::Server),
+        Some(target) if target.starts_with(['/', '?']) => Ok(Target::Onward),
         _ => Err(TargetError::Path),
     }
+}
+
+/// Checks what the URI parser lets pass. An authority without a scheme is the form of CONNECT. A query without a path has
+/// its place behind an authority alone, and in HTTP/2 nowhere.
+fn check_form(uri: &Uri, version: Version) -> Result<(), TargetError> {
+    if uri.authority().is_some() && uri.scheme().is_none() {
+        return Err(TargetError::Path);
+    }
+    if uri.scheme_str().is_some_and(|scheme| !authority::is_scheme(scheme.as_bytes())) {
+        return Err(TargetError::Scheme);
+    }
+    let is_query_alone = uri.path_and_query().is_some_and(|target| target.as_str().starts_with('?'));
+    if is_query_alone && (version == Version::HTTP_2 || uri.authority().is_none()) {
+        return Err(TargetError::Path);
+    }
+    Ok(())
 }
 
 /// Letters of a host have no case; anything else that differs is another host.
@@ -102,36 +135,7 @@ fn forwards_left(head: &mut Parts) -> bool {
 fn check_host(head: &Parts) -> Result<(), TargetError> {
     let mut hosts = head.headers.get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(TargetError::Host) };
-    if is_plain_host(host.as_bytes()) {
-        return Ok(());
-    }
-    match Authority::try_from(host.as_bytes()) {
-        Ok(authority) if !authority.as_str().contains('@') => Ok(()),
-        _ => Err(TargetError::Host),
-    }
-}
-
-/// Which bytes a plain host's name has.
-const IS_OF_NAME: [bool; 256] = {
-    let mut is_of_name = [false; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        is_of_name[byte] = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'.' | b'-' | b'_');
-        byte += 1;
-    }
-    is_of_name
-};
-
-/// Whether a host is well formed without a closer look: a name or an IPv4 address, perhaps with a port. Most are, and the
-/// parser copies what it reads.
-fn is_plain_host(host: &[u8]) -> bool {
-    let name = host.iter().take_while(|&&byte| IS_OF_NAME[usize::from(byte)]).count();
-    name > 0
-        && match &host[name..] {
-            [] => true,
-            [b':', port @ ..] => (1..=5).contains(&port.len()) && port.iter().all(u8::is_ascii_digit),
-            _ => false,
-        }
+    if authority::is_host_and_port(host.as_bytes()) { Ok(()) } else { Err(TargetError::Host) }
 }
 
 #[cfg(test)]
@@ -204,18 +208,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_for_a_plain_host_is_one_for_the_parser_as_well() {
-        for host in ["a", "a.example", "A-b_c.example:80", "10.0.0.7:65535", "localhost:1", "-", "1"] {
-            assert!(is_plain_host(host.as_bytes()), "{host}");
-            assert_eq!(Authority::try_from(host).unwrap().as_str(), host);
-        }
-        for host in ["", ":80", "a:", "a:123456", "a:8o", "[::1]", "user@a", "a/b", "a b", "a%20", "a:80:80"]
-        {
-            assert!(!is_plain_host(host.as_bytes()), "{host}");
-        }
-    }
-
-    #[test]
     fn host_is_there_once_and_well_formed_and_some_methods_never_pass() {
         for hosts in [&[][..], &["a", "b"], &[""], &["a b"], &["user@a"], &["a/b"]] {
             assert_eq!(settle(&mut head("GET", "/", hosts)), Err(TargetError::Host), "{hosts:?}");
@@ -224,5 +216,33 @@ mod tests {
         assert_eq!(settle(&mut head("CONNECT", "a:1", &["a"])), Err(TargetError::Method));
         assert_eq!(settle(&mut head("OPTIONS", "*", &["a"])), Ok(Target::Server));
         assert_eq!(settle(&mut head("GET", "*", &["a"])), Err(TargetError::Path));
+    }
+
+    #[test]
+    fn a_target_has_one_of_four_forms() {
+        for (method, target, settled) in [
+            ("GET", "a.example", Err(TargetError::Path)),
+            ("GET", "a.example:80", Err(TargetError::Path)),
+            ("OPTIONS", "*", Ok(Target::Server)),
+            ("OPTIONS", "*a", Err(TargetError::Path)),
+            ("GET", "http://a?b", Ok(Target::Onward)),
+            ("GET", "h2+c.d-e://a/", Ok(Target::Onward)),
+            ("GET", "1ttp://a/", Err(TargetError::Scheme)),
+            ("GET", "ht~tp://a/", Err(TargetError::Scheme)),
+            ("GET", "http://a:65536/", Err(TargetError::Host)),
+            ("GET", "http://[::1]x/", Err(TargetError::Host)),
+        ] {
+            assert_eq!(settle(&mut head(method, target, &["a"])), settled, "{method} {target}");
+        }
+        let mut query = head("GET", "http://a?b", &["a"]);
+        query.version = Version::HTTP_2;
+        assert_eq!(settle(&mut query), Err(TargetError::Path));
+    }
+
+    #[test]
+    fn a_fault_that_the_connection_saw_comes_first() {
+        let mut faulty = head("TRACE", "/", &["a"]);
+        faulty.extensions.insert(FramingError::Fragment);
+        assert_eq!(settle(&mut faulty), Err(FramingError::Fragment.into()));
     }
 }

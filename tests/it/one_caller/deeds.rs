@@ -163,7 +163,7 @@ pub(crate) async fn guarded() -> TestFleet {
                   classes: {{ default: {{ floor: 40, ceiling: 400, adaptive: {{}} }} }} }}\n",
         BRIEF.as_millis()
     );
-    let body = BodyLimits { max_bytes: MAX_BODY as u64, ..BodyLimits::default() };
+    let body = BodyLimits { max_bytes: MAX_BODY as u64, idle: 2 * BRIEF };
     TestFleet::sized(&text, [backend("one").await, backend("two").await], body).await
 }
 

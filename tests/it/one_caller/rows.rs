@@ -22,7 +22,7 @@ const ROWS: [(CallEnd, Deed, u16); 20] = [
     (CallEnd::BadRequest, Deed::Malformed, 405),
     (CallEnd::BodyTooLarge, Deed::LargeUpload, 413),
     (CallEnd::BodyTooLarge, Deed::DeclaredLarge, 413),
-    (CallEnd::BodySlow, Deed::StalledUpload, 408),
+    (CallEnd::BodyIdle, Deed::StalledUpload, 408),
     (CallEnd::BodySlow, Deed::SlowUpload, 408),
     (CallEnd::BodyBroken, Deed::BrokenUpload, 0),
     (CallEnd::CallerGone, Deed::Gone, 0),

@@ -2,7 +2,9 @@
 
 use std::future::poll_fn;
 
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::time::timeout;
 
 use super::*;
 
@@ -104,4 +106,31 @@ async fn a_client_is_not_looked_for_while_its_end_would_be_heard() {
     }
     assert!(stream.deaf_since.is_none());
     drop(client);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_comes_as_its_idle_time_ends_is_read_and_not_closed_on() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    for _ in 0..100 {
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (accepted, _) = listener.accept().await.unwrap();
+        let (idle, turn) = (Duration::from_millis(20), Arc::new(Turn::default()));
+        let times = ClientTimes { idle, head: HELD, stall: HELD };
+        let mut stream = ClientStream::new(accepted, times, turn);
+        let mut client = client.into_std().unwrap();
+        let mut poll = async || {
+            poll_fn(|cx| Poll::Ready(Pin::new(&mut stream).poll_read(cx, &mut ReadBuf::new(&mut [0; 8]))))
+                .await
+        };
+        assert!(poll().await.is_pending());
+        tokio::time::advance(idle).await;
+        // In the kernel before the call returns; the runtime has not asked it meanwhile.
+        std::io::Write::write_all(&mut client, b"GET").unwrap();
+        let polled = poll().await;
+        assert!(!matches!(polled, Poll::Ready(Err(_))), "{polled:?}");
+        assert_eq!(stream.read_u8().await.unwrap(), b'G');
+        let (began, mut rest) = (Instant::now(), Vec::new());
+        stream.read_to_end(&mut rest).await.unwrap_err();
+        assert!(began.elapsed() >= HELD, "a head has begun, and has a head's time");
+    }
 }

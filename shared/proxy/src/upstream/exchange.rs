@@ -12,10 +12,12 @@ use tokio::time::Instant;
 use super::connection::Connection;
 use super::fault::{AnswerError, SendFault, closed};
 use super::head::{self, BodyKind, Head};
+use super::limits::HeadLimits;
 use super::logins;
 use super::pool::Pooled;
 use super::serving::{Serving, WayOut};
 use super::upload::{Upload, UploadFault};
+use crate::interim;
 use crate::replay::{BodyError, ReplayBody};
 use crate::upgrade;
 
@@ -30,10 +32,15 @@ pub(super) struct Exchange {
 
 impl Exchange {
     /// Puts the request's head into the connection's buffer.
-    pub(super) fn new(mut pooled: Box<Pooled>, head: Head<'_>, body: &ReplayBody) -> Self {
+    pub(super) fn new(
+        mut pooled: Box<Pooled>,
+        head: Head<'_>,
+        body: &ReplayBody,
+        limits: HeadLimits,
+    ) -> Self {
         let upload = Upload::new(body.attempt());
         head::write(head, upload.left(), pooled.connection.out.joined());
-        pooled.serving = Serving::new(upload, head.method.clone(), head.upgrade);
+        pooled.serving = Serving::new(upload, &head, limits);
         pooled.serving.logs_in = head.fields.get_all(AUTHORIZATION).iter().any(logins::is_one);
         Self { pooled }
     }
@@ -45,18 +52,24 @@ impl Exchange {
                 return answered;
             }
             ready!(self.connection().clock.poll(deadline, cx));
-            Poll::Ready(Err(self.late()))
+            self.poll_late()
         };
         poll_fn(answered).await
     }
 
-    /// Nothing waits to be written, and the request is not whole: then its client is what the answer waited for.
-    fn late(&self) -> SendFault {
-        let Pooled { connection, serving, .. } = &*self.pooled;
-        match serving.way_out {
-            WayOut::Open if connection.out.is_empty() => SendFault::RequestBody(BodyError::Late),
-            _ => SendFault::Late,
+    /// The deadline has passed. It is the client's doing if its body is what is waited for: then the body's own clock ends the
+    /// wait, or the rest of it, which comes too late as well.
+    fn poll_late<T>(&mut self) -> Poll<Result<T, SendFault>> {
+        let Pooled { connection, serving, .. } = &mut *self.pooled;
+        let Serving { upload, late_at, .. } = serving;
+        let awaited = upload.awaited().filter(|_| connection.out.is_empty());
+        match (awaited, *late_at) {
+            (Some(came), None) => *late_at = Some(came),
+            (Some(came), Some(before)) if came == before => {}
+            (_, Some(_)) => return Poll::Ready(Err(SendFault::RequestBody(BodyError::Late))),
+            (None, None) => return Poll::Ready(Err(SendFault::Late)),
         }
+        Poll::Pending
     }
 
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Parts, BodyKind), SendFault>> {
@@ -67,7 +80,7 @@ impl Exchange {
                 Ok(_) => return Poll::Ready(Err(self.ended_early(closed()))),
                 Err(error) => return Poll::Ready(Err(self.ended_early(error))),
             }
-            if let Some(answer) = self.read_head().map_err(SendFault::Malformed)? {
+            if let Some(answer) = self.read_head(cx).map_err(SendFault::Malformed)? {
                 return Poll::Ready(Ok(answer));
             }
         }
@@ -105,15 +118,15 @@ impl Exchange {
         &mut self.pooled.connection
     }
 
-    /// The final answer's head, if it is there; interim ones are passed over.
-    fn read_head(&mut self) -> Result<Option<(Parts, BodyKind)>, AnswerError> {
+    /// The final answer's head, if it is there. Of interim ones Early Hints go on to the client.
+    fn read_head(&mut self, cx: &Context<'_>) -> Result<Option<(Parts, BodyKind)>, AnswerError> {
         let Pooled { connection, serving, .. } = &mut *self.pooled;
         let buffer = &mut connection.read;
         let seen = std::mem::replace(&mut serving.n_seen, buffer.len());
-        if !head::may_be_whole(buffer, seen) {
+        if !head::may_be_whole(buffer, seen, serving.limits) {
             return Ok(None);
         }
-        while let Some(answer) = head::read(buffer, &serving.method)? {
+        while let Some(answer) = head::read(buffer, &serving.method, serving.limits)? {
             let status = answer.parts.status;
             if !status.is_informational() {
                 serving.keep_alive = answer.keep_alive && !serving.logs_in;
@@ -129,6 +142,7 @@ impl Exchange {
             if status == StatusCode::SWITCHING_PROTOCOLS || serving.n_interim > MAX_INTERIM {
                 return Err(AnswerError::Interim(status.as_u16()));
             }
+            interim::pass_on(answer.parts, serving.withheld, cx);
         }
         Ok(None)
     }

@@ -6,6 +6,7 @@ use http::{HeaderMap, Method, StatusCode};
 
 use super::chunked::{Decoder, Step};
 use super::head::{self, BodyKind};
+use super::limits::HeadLimits;
 
 /// Reads `bytes` as the head of an answer.
 ///
@@ -36,8 +37,8 @@ fn read_head(pieces: &[&[u8]]) -> ReadHead {
     for piece in pieces {
         buffer.extend_from_slice(piece);
         let looked_at = std::mem::replace(&mut seen, buffer.len());
-        if found.is_none() && head::may_be_whole(&buffer, looked_at) {
-            found = head::read(&mut buffer, &Method::GET).ok()?;
+        if found.is_none() && head::may_be_whole(&buffer, looked_at, HeadLimits::OUTSIDE) {
+            found = head::read(&mut buffer, &Method::GET, HeadLimits::OUTSIDE).ok()?;
         }
     }
     found.map(|head| (head.parts.status, head.parts.headers, head.kind, head.keep_alive, buffer.len()))

@@ -13,22 +13,18 @@ use http::uri::PathAndQuery;
 use http::{Method, Response, StatusCode, Version};
 
 use super::fault::AnswerError;
+use super::limits::HeadLimits;
 use super::logins;
 use crate::fields::lists;
-use crate::lines::FieldLines;
+use crate::framing;
+use crate::lines::{FieldLines, put_field};
 use crate::upgrade;
-
-/// The most fields of an answer.
-const MAX_FIELDS: usize = 100;
 
 /// Room for the fields that a router adds to an answer, Via and those of limits: growing a map costs more than them all.
 const ADDED_FIELDS: usize = 6;
 
 /// Room for the fields of nearly every request; what is more makes room for itself.
 const USUAL_HEAD: usize = 512;
-
-/// The most bytes of an answer's head.
-const MAX_HEAD: usize = 64 * 1024;
 
 /// A request's head as it goes upstream, in origin form; `fields` has a Host and no hop-by-hop field.
 #[derive(Debug, Clone, Copy)]
@@ -104,42 +100,41 @@ pub(super) fn write(head: Head<'_>, length: Option<u64>, out: &mut BytesMut) {
     out.put_slice(b"\r\n");
 }
 
-/// Writes one field's line.
-pub(super) fn put_field(name: &HeaderName, value: &HeaderValue, out: &mut BytesMut) {
-    out.put_slice(name.as_str().as_bytes());
-    out.put_slice(b": ");
-    out.put_slice(value.as_bytes());
-    out.put_slice(b"\r\n");
-}
-
 /// Whether bytes of which `seen` were looked at before can have become a whole head, or one that is refused for its
 /// size. A head that comes a byte at a time would else be parsed as many times as it has bytes.
-pub(super) fn may_be_whole(bytes: &[u8], seen: usize) -> bool {
+pub(super) fn may_be_whole(bytes: &[u8], seen: usize, limits: HeadLimits) -> bool {
     let new = &bytes[seen.saturating_sub(2)..];
     let ends_head = |line: &[u8]| line == b"\n" || line == b"\r\n";
-    seen == 0 || bytes.len() >= MAX_HEAD || new.split_inclusive(|&byte| byte == b'\n').skip(1).any(ends_head)
+    seen == 0
+        || bytes.len() >= limits.bytes
+        || new.split_inclusive(|&byte| byte == b'\n').skip(1).any(ends_head)
 }
 
 /// Reads an answer's head off the front of `buffer`, or says that more bytes are needed.
-pub(super) fn read(buffer: &mut BytesMut, method: &Method) -> Result<Option<AnswerHead>, AnswerError> {
+pub(super) fn read(
+    buffer: &mut BytesMut,
+    method: &Method,
+    limits: HeadLimits,
+) -> Result<Option<AnswerHead>, AnswerError> {
     // The parser would pass over empty lines; here they are what is left of some other answer.
     if matches!(buffer.first(), Some(b'\r' | b'\n')) {
         return Err(AnswerError::Head(httparse::Error::NewLine));
     }
-    let mut slots = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    let mut slots = [const { MaybeUninit::uninit() }; HeadLimits::SLOTS];
+    let slots = &mut slots[..limits.fields.min(HeadLimits::SLOTS)];
     let mut parsed = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
-    let outcome = config.parse_response_with_uninit_headers(&mut parsed, buffer, &mut slots);
+    let outcome = config.parse_response_with_uninit_headers(&mut parsed, buffer, slots);
     let length = match outcome.map_err(AnswerError::Head)? {
-        httparse::Status::Complete(length) if length <= MAX_HEAD => length,
-        httparse::Status::Partial if buffer.len() < MAX_HEAD => return Ok(None),
-        _ => return Err(AnswerError::TooLarge(MAX_HEAD)),
+        httparse::Status::Complete(length) if length <= limits.bytes => length,
+        httparse::Status::Partial if buffer.len() < limits.bytes => return Ok(None),
+        _ => return Err(AnswerError::TooLarge(limits.bytes)),
     };
     let code = parsed.code.unwrap_or_default();
     let status = StatusCode::from_u16(code).ok().filter(|status| status.as_u16() < 600);
     let status = status.ok_or(AnswerError::Status(code))?;
     let version = if parsed.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
-    let mut places = [Place::default(); MAX_FIELDS];
+    let mut places = [Place::default(); HeadLimits::SLOTS];
     let n_fields = parsed.headers.len();
     for (place, field) in places.iter_mut().zip(parsed.headers.iter()) {
         *place = Place { name: within(buffer, field.name.as_bytes()), value: within(buffer, field.value) };
@@ -213,7 +208,9 @@ impl Framing {
 /// Finds where the body ends. Content-Length beside Transfer-Encoding is dropped, and the connection not used again.
 fn judge(mut parts: Parts, method: &Method) -> Result<AnswerHead, AnswerError> {
     let Framing { length, encoded, closes } = Framing::read(&parts.headers)?;
-    if encoded && (parts.version == Version::HTTP_10 || !is_chunked_alone(&parts.headers)) {
+    if encoded
+        && (parts.version == Version::HTTP_10 || framing::is_chunked_alone(&parts.headers) != Some(true))
+    {
         return Err(AnswerError::Encoding);
     }
     let both = encoded && length.is_some();
@@ -237,18 +234,7 @@ fn judge(mut parts: Parts, method: &Method) -> Result<AnswerHead, AnswerError> {
 
 /// The number in a Content-Length.
 fn content_length(value: &HeaderValue) -> Result<u64, AnswerError> {
-    let text = value.to_str().map_err(|_| AnswerError::Length)?;
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(AnswerError::Length);
-    }
-    // No body is longer than what a signed number holds; readers differ on how they fail above it.
-    text.parse().ok().filter(|&length| length <= i64::MAX as u64).ok_or(AnswerError::Length)
-}
-
-fn is_chunked_alone(fields: &HeaderMap) -> bool {
-    let mut values = fields.get_all(TRANSFER_ENCODING).iter();
-    let first = values.next().map(HeaderValue::as_bytes).unwrap_or_default();
-    first.trim_ascii().eq_ignore_ascii_case(b"chunked") && values.next().is_none()
+    framing::content_length(value).ok_or(AnswerError::Length)
 }
 
 #[cfg(test)]

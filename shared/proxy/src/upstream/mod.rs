@@ -47,7 +47,7 @@ pub use self::head::Head;
 pub use self::http2::Http2Limits;
 use self::http2::{Http2, Placed};
 pub(crate) use self::limits::HELD;
-pub use self::limits::UpstreamLimits;
+pub use self::limits::{HeadLimits, UpstreamLimits};
 use self::pool::{Pool, Pooled};
 pub(crate) use self::switched::Switched;
 use crate::replay::ReplayBody;
@@ -175,7 +175,7 @@ impl Lease {
         deadline: Instant,
     ) -> Result<Response<UpstreamBody>, SendFault> {
         let Self { pooled, reused, pool } = self;
-        let mut exchange = Exchange::new(pooled, head, body);
+        let mut exchange = Exchange::new(pooled, head, body, pool.limits.head);
         // One turn later, so that requests that were read together are written together: the other side then wakes up
         // once for all of them, and waking it is what a write costs most.
         tokio::task::yield_now().await;

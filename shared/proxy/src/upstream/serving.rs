@@ -2,8 +2,10 @@
 
 use std::io;
 
-use http::Method;
+use http::{HeaderName, Method};
 
+use super::head::Head;
+use super::limits::HeadLimits;
 use super::upload::Upload;
 use crate::replay::ReplayBody;
 
@@ -23,6 +25,12 @@ pub(super) struct Serving {
     pub(super) n_interim: u32,
     /// How many bytes of the head that is awaited have been looked at.
     pub(super) n_seen: usize,
+    /// Bounds on the answer's head.
+    pub(super) limits: HeadLimits,
+    /// Which fields stay here, also of what an upstream hints at.
+    pub(super) withheld: fn(&HeaderName) -> bool,
+    /// How much of the request had come from the client when the deadline passed.
+    pub(super) late_at: Option<u64>,
 }
 
 /// How the request's way out stands.
@@ -35,21 +43,25 @@ pub(super) enum WayOut {
 }
 
 impl Serving {
-    pub(super) fn new(upload: Upload, method: Method, upgrade: bool) -> Self {
-        Self {
-            upload,
-            way_out: WayOut::Open,
-            method,
-            upgrade,
-            logs_in: false,
-            keep_alive: false,
-            n_interim: 0,
-            n_seen: 0,
-        }
+    pub(super) fn new(upload: Upload, head: &Head<'_>, limits: HeadLimits) -> Self {
+        let (method, withheld, upgrade) = (head.method.clone(), head.withheld, head.upgrade);
+        Self { method, withheld, upgrade, upload, limits, ..Self::nothing() }
     }
 
     /// Nothing, between two exchanges.
     pub(super) fn nothing() -> Self {
-        Self::new(Upload::new(ReplayBody::empty().attempt()), Method::GET, false)
+        Self {
+            upload: Upload::new(ReplayBody::empty().attempt()),
+            way_out: WayOut::Open,
+            method: Method::GET,
+            upgrade: false,
+            logs_in: false,
+            keep_alive: false,
+            n_interim: 0,
+            n_seen: 0,
+            limits: HeadLimits::OF_A_HOP,
+            withheld: |_| true,
+            late_at: None,
+        }
     }
 }

@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 
 use super::connection::Connection;
 use super::outbox::Outbox;
+use crate::lines::put_field;
 use crate::replay::{Attempt, BodyError};
 use crate::trailers::may_trail;
 
@@ -107,11 +108,19 @@ impl<B: Body<Data = Bytes, Error = BodyError> + Unpin> Upload<B> {
             let out = out.joined();
             out.put_slice(b"0\r\n");
             for (name, value) in trailers.iter().flatten().filter(|(name, _)| may_trail(name)) {
-                super::head::put_field(name, value, out);
+                put_field(name, value, out);
             }
             out.put_slice(b"\r\n");
         }
         Ok(())
+    }
+}
+
+impl Upload {
+    /// How many bytes of the body have come, if its client is waited for; nothing where the body has ended, or waits for room
+    /// on its way out.
+    pub(super) fn awaited(&self) -> Option<u64> {
+        if self.ended { None } else { self.body.awaited() }
     }
 }
 

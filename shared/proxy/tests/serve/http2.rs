@@ -72,7 +72,8 @@ async fn a_preface_in_pieces_is_one_and_the_settings_say_the_bounds() {
         .map(|pair| (pair[1], u32::from_be_bytes(pair[2..].try_into().unwrap())))
         .filter(|(id, _)| [3, 4, 6].contains(id))
         .collect();
-    assert_eq!(said, [(3, 100), (4, 64 << 10), (6, 16 << 10)]);
+    // The last is what is read at all; what is answered has less.
+    assert_eq!(said, [(3, 100), (4, 64 << 10), (6, 64 << 10)]);
     let more = next(&mut client, WINDOW_UPDATE).await.unwrap();
     assert_eq!(u32::from_be_bytes(more.try_into().unwrap()), 100 * (64 << 10) - 65_535);
 }

@@ -33,6 +33,8 @@ const LIMITS: ServeLimits = ServeLimits {
     head: Duration::from_millis(300),
     stall: Duration::from_millis(300),
     max_head_bytes: 32 * 1024,
+    max_list_bytes: 16 * 1024,
+    max_fields: 100,
 };
 
 /// This many frames of 64 KiB are left to come, or one small refusal.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use cofferdam_proxy::lines::FieldLines;
 use cofferdam_proxy::replay::ReplayBody;
-use cofferdam_proxy::upstream::{Head, Lease, SendFault, Upstream, UpstreamBody, UpstreamLimits};
+use cofferdam_proxy::upstream::{Head, HeadLimits, Lease, SendFault, Upstream, UpstreamBody, UpstreamLimits};
 use http::header::{HOST, HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Method, Response};
@@ -27,7 +27,8 @@ pub(crate) struct Peer {
 
 pub(crate) fn limits() -> UpstreamLimits {
     // Loopback connects at once; a loaded machine may still need a while.
-    UpstreamLimits { connect: Duration::from_secs(20), ..UpstreamLimits::default() }
+    let (connect, head) = (Duration::from_secs(20), HeadLimits::OUTSIDE);
+    UpstreamLimits { connect, head, ..UpstreamLimits::default() }
 }
 
 impl Script {

@@ -3,10 +3,12 @@
 use http::uri::PathAndQuery;
 
 use super::*;
+
+const LIMITS: HeadLimits = HeadLimits::OUTSIDE;
 use crate::lines::FieldLines;
 
 fn read_whole(bytes: &[u8], method: Method) -> Result<Option<AnswerHead>, AnswerError> {
-    read(&mut BytesMut::from(bytes), &method)
+    read(&mut BytesMut::from(bytes), &method, LIMITS)
 }
 
 fn get(bytes: &[u8]) -> Result<AnswerHead, AnswerError> {
@@ -145,20 +147,20 @@ fn a_head_waits_for_its_last_byte_and_takes_none_of_the_body() {
         assert!(read_whole(&whole[..cut], Method::GET).unwrap().is_none(), "{cut}");
     }
     let mut buffer = BytesMut::from([whole.as_slice(), b"abc"].concat().as_slice());
-    read(&mut buffer, &Method::GET).unwrap().unwrap();
+    read(&mut buffer, &Method::GET, LIMITS).unwrap().unwrap();
     assert_eq!(buffer, &b"abc"[..]);
 }
 
 #[test]
 fn a_head_is_bounded_however_it_comes() {
-    let endless = [b"HTTP/1.1 200 OK\r\na: ".as_slice(), &vec![b'x'; MAX_HEAD]].concat();
-    assert!(read_whole(&endless[..MAX_HEAD - 1], Method::GET).unwrap().is_none());
-    let refused = Some(AnswerError::TooLarge(MAX_HEAD));
-    assert_eq!(read_whole(&endless[..MAX_HEAD], Method::GET).err(), refused);
+    let endless = [b"HTTP/1.1 200 OK\r\na: ".as_slice(), &vec![b'x'; LIMITS.bytes]].concat();
+    assert!(read_whole(&endless[..LIMITS.bytes - 1], Method::GET).unwrap().is_none());
+    let refused = Some(AnswerError::TooLarge(LIMITS.bytes));
+    assert_eq!(read_whole(&endless[..LIMITS.bytes], Method::GET).err(), refused);
     let whole = [endless.as_slice(), b"\r\n\r\n"].concat();
     assert_eq!(read_whole(&whole, Method::GET).err(), refused);
-    let most = answer(&"a: b\r\n".repeat(MAX_FIELDS));
-    assert_eq!(get(&most).unwrap().parts.headers.len(), MAX_FIELDS);
+    let most = answer(&"a: b\r\n".repeat(LIMITS.fields));
+    assert_eq!(get(&most).unwrap().parts.headers.len(), LIMITS.fields);
 }
 
 #[test]
@@ -202,12 +204,12 @@ fn a_head_is_parsed_again_only_once_its_end_may_have_come() {
     for whole in ["HTTP/1.1 200 OK\r\na: b\r\n\r\n", "HTTP/1.1 200 OK\na: b\n\n", "HTTP/1.1 200 OK\r\n\r\n"] {
         let bytes = whole.as_bytes();
         for seen in 1..bytes.len() {
-            assert!(may_be_whole(bytes, seen), "{whole:?} from {seen}");
-            let wasted = (seen + 1..bytes.len()).any(|now| may_be_whole(&bytes[..now], seen));
+            assert!(may_be_whole(bytes, seen, LIMITS), "{whole:?} from {seen}");
+            let wasted = (seen + 1..bytes.len()).any(|now| may_be_whole(&bytes[..now], seen, LIMITS));
             assert!(!wasted, "{whole:?} from {seen}");
         }
     }
-    assert!(may_be_whole(b"SSH", 0), "what is no answer at all is refused at once");
+    assert!(may_be_whole(b"SSH", 0, LIMITS), "what is no answer at all is refused at once");
 }
 
 #[test]

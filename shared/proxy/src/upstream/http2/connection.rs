@@ -23,9 +23,6 @@ use crate::upstream::limits::UpstreamLimits;
 /// The length of a frame's head: the first that a server sends is SETTINGS (RFC 9113 section 3.4).
 const FRAME_HEAD: u64 = 9;
 
-/// The most bytes of an answer's head, as RFC 9113 section 6.5.2 counts, like HTTP/1.1's.
-const MAX_HEADER_LIST: u32 = 64 * 1024;
-
 /// The most that waits to be sent on one stream.
 const MAX_SEND_BUFFER: usize = 64 * 1024;
 
@@ -103,7 +100,7 @@ async fn shake_hands(
         .enable_push(false)
         .initial_window_size(http2.stream_window)
         .initial_connection_window_size(http2.connection_window())
-        .max_header_list_size(MAX_HEADER_LIST)
+        .max_header_list_size(limits.head.bytes as u32)
         .max_send_buffer_size(MAX_SEND_BUFFER);
     let handshake = builder.handshake(wire).await;
     let (requests, mut connection) = handshake.map_err(|error| not_opened(Some(error), &tally))?;

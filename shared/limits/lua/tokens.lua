@@ -1,12 +1,14 @@
 -- Tokens: how fast. A bucket of `capacity` tokens that fills with n tokens in p microseconds.
 -- KEYS: a hash: `l` the level in 1/p tokens, which may be below zero; `t` its time in us; `p` the period that it is in;
--- and the accounts. A bucket that is full and has no accounts is no key.
--- ARGV: n, p, capacity, seq (0: no account), held, spent, want, min; capacity * p is at most 2^53.
--- Returns: status (0, or 1 STALE), granted, level, outstanding, wait_us (-1: never), wanted. Complexity: O(accounts).
+-- the accounts; and the mark of recall.lua. A bucket that is full and has no accounts is no key.
+-- ARGV: n, p, capacity, seq (0: no account), held, spent, want, min, need, parts, keeps (as in permits.lua); capacity * p is at
+-- most 2^53.
+-- Returns: status (0, or 1 STALE), granted, level, outstanding, wait_us (-1: never), wanted, contended (as recall.lua says).
+-- Complexity: O(accounts).
 --
 -- At all times level + outstanding <= capacity, so that any time t admits at most capacity + rate * t.
 
-local tokens = { args = { 'n', 'p', 'capacity', 'seq', 'held', 'spent', 'want', 'min' } }
+local tokens = { args = { 'n', 'p', 'capacity', 'seq', 'held', 'spent', 'want', 'min', 'need', 'parts', 'keeps' } }
 
 -- How long a level below zero takes to pass it, and what it is then: below n. A difference from below zero may exceed 2^53,
 -- so what crosses zero goes in two steps.
@@ -129,7 +131,7 @@ local function lifetime(op, call)
     local after = ceil_div(math.min(accounts.outstanding, op.capacity) * op.p, op.n)
     us = math.max(to_ceiling, accounts.last - call.now) + after
   end
-  return math.max(us, call.start + op.fill - call.now)
+  return math.max(us, call.start + op.fill - call.now, remembered_until(accounts, call) - call.now)
 end
 
 function tokens.write(op, call, is_granted, out)
@@ -137,7 +139,7 @@ function tokens.write(op, call, is_granted, out)
   if not op.is_old and (op.seq > 0 or grant > 0 or op.spent ~= 0) then
     op.level = op.level - grant * op.p
     local is_full = op.level >= op.full and call.now - call.start >= op.fill
-    if is_full and op.seq == 0 and op.accounts.last == 0 then
+    if is_full and op.seq == 0 and op.accounts.last == 0 and op.accounts.buried == 0 then
       redis.call('DEL', op.key)
     else
       write_accounts(op, call, { 'l', text(op.level), 't', text(op.at), 'p', text(op.p) }, grant)
@@ -147,5 +149,6 @@ function tokens.write(op, call, is_granted, out)
     -- A denial changes nothing but this: without it the wait would not be enough.
     redis.call('HSET', op.key, 't', text(op.at))
   end
-  out(op.status, grant, op.level, op.accounts.outstanding, op.wait, op.accounts.wanted + op.want)
+  recall(op, call, op.fields.m, op.accounts.idle)
+  out(op.status, grant, op.level, op.accounts.outstanding, op.wait, op.accounts.wanted + op.want, op.contended)
 end

@@ -1,12 +1,15 @@
 -- Windows: a quota over a long time, by two counters. What counts as used is previous * (1 - elapsed / window) + current.
--- KEYS: a hash: `i` the index of the window, `c` what it has used, `p` what the one before used; and the accounts.
--- ARGV: window_s, limit, seq (0: no account), held, spent, want, min; the limit is at most 2^36.
--- Returns: status (0, or 1 STALE), granted, used, wait_us (-1: never), outstanding. Complexity: O(accounts).
+-- KEYS: a hash: `i` the index of the window, `c` what it has used, `p` what the one before used; the accounts; and the
+-- mark of recall.lua.
+-- ARGV: window_s, limit, seq (0: no account), held, spent, want, min, need, parts, keeps (as in permits.lua); the limit is at most
+-- 2^36.
+-- Returns: status (0, or 1 STALE), granted, used, wait_us (-1: never), outstanding, contended (as recall.lua says).
+-- Complexity: O(accounts).
 --
 -- Windows begin at multiples of their length since 1970. Elapsed time counts in whole seconds, rounded down, and what is used is
 -- rounded up. What is outstanding counts as used in the window of now, since that is where it may still be spent.
 
-local window = { args = { 'window_s', 'limit', 'seq', 'held', 'spent', 'want', 'min' } }
+local window = { args = { 'window_s', 'limit', 'seq', 'held', 'spent', 'want', 'min', 'need', 'parts', 'keeps' } }
 
 -- More than any limit, so that nothing is lost but exactness that nobody needs.
 local MOST = 2 ^ 37 - 1
@@ -76,6 +79,14 @@ local function wait(op, call)
   return at_s * 1000000 - call.now
 end
 
+-- What the report of `op` gives back to the window of now. What an account left unspent that ended in a window before was used
+-- there, and this one has nothing of it.
+local function returned(op)
+  local back, grave = book(op), op.accounts.grave
+  local is_past = op.seq > 0 and not op.accounts.own and grave and grave.ends < op.index * op.window_s * 1000000
+  return is_past and math.min(0, back) or back
+end
+
 local function count_used(op)
   op.used = op.current + op.previous - scale(op.previous, op.elapsed, op.window_s)
 end
@@ -87,7 +98,7 @@ function window.read(op, call)
   op.is_old = is_old(op)
   if not op.is_old then
     -- An account that is registered after a wipe holds what no counter knows.
-    op.current = clamp(op.current - book(op), math.min(op.accounts.outstanding, MOST), MOST)
+    op.current = clamp(op.current - returned(op), math.min(op.accounts.outstanding, MOST), MOST)
   end
   count_used(op)
   local available = math.max(0, op.limit - op.used)
@@ -103,14 +114,16 @@ function window.write(op, call, is_granted, out)
   if not op.is_old and (op.seq > 0 or grant > 0 or op.spent ~= 0) then
     op.current = math.min(op.current + grant, MOST)
     count_used(op)
-    if op.current == 0 and op.previous == 0 and op.seq == 0 and op.accounts.last == 0 then
+    if op.current == 0 and op.previous == 0 and op.seq == 0 and op.accounts.last == 0
+      and op.accounts.buried == 0 then
       redis.call('DEL', op.key)
     else
       write_accounts(op, call, { 'i', text(op.index), 'c', text(op.current), 'p', text(op.previous) }, grant)
       local window_us = op.window_s * 1000000
       local last = math.max(op.index, math.floor(op.accounts.last / window_us))
-      expire_in(op.key, (last + 2) * window_us - call.now)
+      expire_in(op.key, math.max((last + 2) * window_us, remembered_until(op.accounts, call)) - call.now)
     end
   end
-  out(op.status, grant, op.used, op.wait, op.accounts.outstanding)
+  recall(op, call, op.fields.m, op.accounts.idle)
+  out(op.status, grant, op.used, op.wait, op.accounts.outstanding, op.contended)
 end

@@ -128,12 +128,19 @@ fn level(
         let cost = demand.cost_at(policy.level);
         let place = taker.terms.sharers.place(subject.tenant.as_ref());
         each_meter(subject, demand, policy, |meter, measure| {
-            // A quota is not worth a refusal while nobody knows how much of it is left.
-            if let Measure::Bucket(bucket) = measure {
-                match tokens(taker, meter, place, bucket, cost) {
-                    Ok(source) => taken.add(meter.key, source, cost),
-                    Err(wait) => refused = Some((Limited::Rate, wait)),
+            let source = match measure {
+                Measure::Bucket(bucket) => tokens(taker, meter, place, bucket, cost),
+                // A quota is not worth a refusal while nobody knows how much of it is left.
+                Measure::Window(_) => Ok(Source::Share),
+            };
+            match source {
+                Ok(source) => {
+                    if source == Source::Share {
+                        charge(meter, measure, cost);
+                    }
+                    taken.add(meter.key, source, cost);
                 }
+                Err(wait) => refused = Some((Limited::Rate, wait)),
             }
             true
         });
@@ -163,6 +170,13 @@ fn tokens(
     let share = place.bucket(bucket, cost);
     meter.alone.lock().spend(share, cost, taker.now_us).map_err(Wait::Until)?;
     Ok(Source::Share)
+}
+
+/// Has the store charge what this router's share admits: else its bucket had refilled meanwhile, and would admit as much again.
+fn charge(meter: &Meter, measure: Measure, cost: u32) {
+    let mut ledger = meter.ledger.lock();
+    ledger.measure = Some(measure);
+    ledger.owe(i64::from(cost));
 }
 
 #[cfg(test)]

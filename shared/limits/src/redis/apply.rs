@@ -1,17 +1,19 @@
-//! What the store's answer changes: loans are renewed, refusals remembered, and those who waited are told. What becomes of an
-//! answer that never came is here as well.
+//! What the store's answer changes: loans are renewed, refusals remembered, and those who waited are told.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use cofferdam_model::{Level, Limited};
 
-use super::compose::{Exchange, Metered, Of, Part};
+use super::answer::{Hope, TokensAnswer, Word, is_stale, wait_of};
+use super::exchange::{Exchange, Metered, Of, Part};
 use super::fresh::Fresh;
 use super::ledger::Seen;
 use super::measure::Measure;
 use super::needs::Lack;
-use super::reply::{PermitsReply, Reply, Room, TokensReply, WindowReply};
+use super::recall::Contest;
+use super::reply::{Contention, PermitsReply, Reply};
+use super::settle::{Next, settle_desk};
 use super::subject::{Meter, MeterKey, Subject};
 use super::take::{self, Taker};
 use super::terms::Terms;
@@ -36,21 +38,39 @@ struct Applier<'a> {
     fresh: Fresh,
     // The loans that go on.
     renewed: RefCell<Vec<MeterKey>>,
+    // What was said to everybody: what there is to hope for, whether the store said no, and whether others compete since now.
+    hope: Cell<Hope>,
+    is_denied: Cell<bool>,
+    is_contended: Cell<bool>,
 }
 
-/// Takes over what the store said. The result is `true` where somebody waits already for the next call.
-pub(super) fn apply(exchange: Exchange, terms: &Terms, learning: bool, replies: &[Reply]) -> bool {
+/// Takes over what the store said. The result is when it is to be called next.
+pub(super) fn apply(exchange: Exchange, terms: &Terms, learning: bool, replies: &[Reply]) -> Next {
     let Exchange { subject, sent_us, parts, wants } = exchange;
     let now_us = terms.clock.now_us();
     let (total, fresh, renewed) = (Cell::new(0), Fresh::default(), RefCell::default());
-    let applier = Applier { subject: &subject, terms, sent_us, now_us, learning, total, fresh, renewed };
+    let (hope, is_denied, is_contended) = Default::default();
+    let applier = Applier {
+        subject: &subject,
+        terms,
+        sent_us,
+        now_us,
+        learning,
+        total,
+        fresh,
+        renewed,
+        hope,
+        is_denied,
+        is_contended,
+    };
     let mut words: Vec<Word> = wants.iter().map(|_| Word::default()).collect();
-    let mut stale = false;
+    let (mut stale, mut hope_of_all) = (false, Hope::None);
     for (part, reply) in parts.iter().zip(replies) {
+        applier.hope.set(Hope::None);
         let refusal = applier.part(part, reply);
         match part.alone {
-            Some(at) => words[at].add(reply, refusal),
-            None => stale |= is_stale(reply),
+            Some(at) => words[at].add(reply, refusal, applier.hope.get()),
+            None => (stale, hope_of_all) = (stale || is_stale(reply), hope_of_all.max(applier.hope.get())),
         }
     }
     // Whoever was stopped may read an answer when what was granted is somebody else's already.
@@ -60,100 +80,51 @@ pub(super) fn apply(exchange: Exchange, terms: &Terms, learning: bool, replies: 
     }
     for (want, word) in wants.into_iter().zip(words) {
         let stale = stale || word.stale;
+        let hope = word.hope.max(hope_of_all);
+        if let Some(want) = applier.answer(want, Word { stale, hope, ..word }, is_void) {
+            subject.desk.lock().wants.push(want);
+        }
+    }
+    applier.publish();
+    if applier.is_contended.get() {
+        // What idles here goes back.
+        subject.call_soon();
+    }
+    settle_desk(&subject, now_us)
+}
+
+impl Applier<'_> {
+    /// Tells one who waits what became of it; or hands it back where it waits for what others return.
+    fn answer(&self, mut want: Want, word: Word, is_void: bool) -> Option<Want> {
+        let Word { refused, stale, mut hope } = word;
         let (shadowed, mut refused): (Vec<_>, Vec<_>) =
-            word.refused.into_iter().partition(|(level, ..)| want.is_shadow(*level));
+            refused.into_iter().partition(|(level, ..)| want.is_shadow(*level));
         let (mut grant, mut is_unknown) = (Grant::new(), false);
         if is_void {
             is_unknown = refused.is_empty();
         } else if refused.is_empty() {
             // Nobody else has heard of it yet: nobody has to ask again because others were faster.
-            match applier.serve(&want, &mut grant) {
+            match self.serve(&want, &mut grant) {
                 Ok(()) => {}
                 // A store that learns, or has heard of something later, has said nothing of the limits; and what it said is void
                 // where this process was stopped since.
-                Err(_) if learning || stale || terms.may_have_ended_since(now_us) => is_unknown = true,
-                Err(short) => refused.push(short),
+                Err(_) if self.learning || stale || self.terms.may_have_ended_since(self.now_us) => {
+                    is_unknown = true
+                }
+                Err(short) => {
+                    refused.push(short);
+                    hope = hope.max(if self.is_denied.get() { Hope::None } else { Hope::Once });
+                }
             }
+        }
+        if !refused.is_empty() && self.waits_again(&mut want, hope) {
+            return Some(want);
         }
         // Whoever gave up waiting takes nothing: what was taken goes back with what it would have been told.
         drop(want.told.send(Told { refused, shadowed, is_unknown, grant }));
+        None
     }
-    applier.publish();
-    settle_desk(&subject, now_us)
-}
 
-/// What was said of one who waits, to that one alone.
-#[derive(Default)]
-struct Word {
-    refused: Vec<Refused>,
-    stale: bool,
-}
-
-impl Word {
-    fn add(&mut self, reply: &Reply, refusal: Option<Refused>) {
-        self.refused.extend(refusal);
-        self.stale |= is_stale(reply);
-    }
-}
-
-fn is_stale(reply: &Reply) -> bool {
-    match reply {
-        Reply::Permits(PermitsReply { stale, .. }) => *stale,
-        reply => TokensAnswer::of(reply).is_some_and(|answer| answer.stale),
-    }
-}
-
-/// The answer never came, or says that it was not for this state: the next call heals what it may have changed. What the store
-/// cannot have heard (it `was_sent` nothing) is told again; what it may have heard is not, since it would count twice.
-pub(super) fn lose(exchange: Exchange, terms: &Terms, was_sent: bool) {
-    let Exchange { subject, parts, wants, .. } = exchange;
-    // Dropping the senders tells those who wait.
-    drop(wants);
-    for part in &parts {
-        match &part.of {
-            Of::Permits { .. } => subject.permit_ledger.lock().has_account = true,
-            Of::Tokens { meter, measure, .. } => {
-                let is_loan = !terms.is_exact(measure);
-                meter.of(&subject).ledger.lock().unheard(was_sent, is_loan);
-            }
-        }
-    }
-    settle_desk(&subject, terms.clock.now_us());
-}
-
-/// The call is over; the result is whether somebody waits for the next one.
-fn settle_desk(subject: &Subject, now_us: u64) -> bool {
-    let mut desk = subject.desk.lock();
-    desk.is_calling = false;
-    desk.called_us = now_us;
-    !desk.wants.is_empty()
-}
-
-/// What is read of an answer about tokens, whatever measures them.
-struct TokensAnswer {
-    stale: bool,
-    granted: u32,
-    level: i64,
-    outstanding: u64,
-    room: Room,
-}
-
-impl TokensAnswer {
-    fn of(reply: &Reply) -> Option<Self> {
-        match *reply {
-            Reply::Tokens(TokensReply { stale, granted, level, outstanding, room, .. }) => {
-                Some(Self { stale, granted, level, outstanding, room })
-            }
-            Reply::Window(WindowReply { stale, granted, used, room, outstanding }) => {
-                let level = i64::try_from(used).unwrap_or(i64::MAX);
-                Some(Self { stale, granted, level, outstanding, room })
-            }
-            Reply::Permits(_) | Reply::Shape(_) => None,
-        }
-    }
-}
-
-impl Applier<'_> {
     /// Takes for one who waits all levels that lie here, or says what was short.
     fn serve(&self, want: &Want, grant: &mut Grant) -> Result<(), Refused> {
         let (terms, now_us) = (self.terms, self.now_us);
@@ -169,6 +140,31 @@ impl Applier<'_> {
         })
     }
 
+    /// Whether one who was refused waits for what may come back; one who does not, though others have yet to answer, is counted.
+    fn waits_again(&self, want: &mut Want, hope: Hope) -> bool {
+        let is_worth_it = hope == Hope::Returns || (hope == Hope::Once && want.again_at.is_none());
+        let waits = is_worth_it && want.wait_again();
+        if !waits && hope == Hope::Returns {
+            self.terms.recalls.unanswered();
+        }
+        waits
+    }
+
+    /// Takes over whether others compete for a limit; the result is what there is to hope for.
+    fn note(&self, contest: &Contest, contention: Contention) {
+        if contest.note(contention, self.now_us, self.terms.contended_until_us(self.now_us)) {
+            self.is_contended.set(true);
+        }
+        match contention {
+            Contention::None | Contention::Contended => {}
+            Contention::Recalled => {
+                self.terms.recalls.sent();
+                self.hope.set(Hope::Returns);
+            }
+            Contention::Mute => self.terms.recalls.is_mute(),
+        }
+    }
+
     fn part(&self, part: &Part, reply: &Reply) -> Option<Refused> {
         match (&part.of, reply) {
             (&Of::Permits { limit, held }, Reply::Permits(reply)) => self.permits(part, limit, held, reply),
@@ -176,6 +172,7 @@ impl Applier<'_> {
                 let answer = TokensAnswer::of(reply)?;
                 self.tokens(part, meter, measure, *min, answer)
             }
+            // What it says of a loan was asked for without one.
             _ => None,
         }
     }
@@ -189,7 +186,7 @@ impl Applier<'_> {
         for key in self.renewed.take() {
             let rest = self.fresh.take_some(key, u32::MAX);
             self.subject.with_meter(key, |meter| {
-                let low = meter.ledger.lock().low();
+                let low = meter.ledger.lock().low().min(meter.lease.count().saturating_add(rest) / 4);
                 meter.lease.renew(rest, low, ends_us);
             });
         }
@@ -213,6 +210,7 @@ impl Applier<'_> {
             cap = cap.min(self.subject.permits.worth(self.now_us));
         }
         self.fresh.set_cap(cap);
+        self.note(&self.subject.permits.contest, reply.contention);
         if part.alone.is_none() && reply.total > before {
             self.subject.permit_ledger.lock().grant(self.now_us);
         }
@@ -220,7 +218,13 @@ impl Applier<'_> {
         if part.want == 0 || reply.total > before || reply.total < room || self.learning {
             return None;
         }
-        self.subject.permits.refuse_until(self.now_us + PERMITS_AGAIN_US);
+        if reply.others > 0 {
+            // Others may give one back at any moment, and one may be on its way.
+            self.hope.set(self.hope.get().max(Hope::Once));
+        } else {
+            self.is_denied.set(true);
+            self.subject.permits.refuse_until(self.now_us + PERMITS_AGAIN_US);
+        }
         let in_use = self.subject.permits.read().used;
         if u64::from(in_use) < before {
             // One was given back while the answer was on its way.
@@ -242,7 +246,7 @@ impl Applier<'_> {
         if answer.stale {
             return None;
         }
-        let TokensAnswer { granted, level, outstanding, room, .. } = answer;
+        let TokensAnswer { granted, level, outstanding, room, contention, .. } = answer;
         let key = meter.key;
         let meter = meter.of(self.subject);
         let mut ledger = meter.ledger.lock();
@@ -252,6 +256,7 @@ impl Applier<'_> {
             ledger.grant(granted, self.now_us);
         }
         drop(ledger);
+        self.note(&meter.lease.contest, contention);
         self.fresh.add(key, granted);
         if !alone {
             self.renewed.borrow_mut().push(key);
@@ -260,19 +265,24 @@ impl Applier<'_> {
             return Some((self.level(key), measure.limited(), Wait::Unknown));
         }
         let Some(wait) = wait_of(room) else {
-            if !alone && granted < part.want {
+            if !alone && part.is_paced && granted < part.want {
                 self.go_easy(meter, measure);
             }
             return None;
         };
-        // Refusing the same again, until it would pass, needs no call.
-        if let Wait::Until(wait) = wait {
+        // Refusing the same again, until it would pass, needs no call, unless others may return some before.
+        if self.hope.get() != Hope::Returns {
+            self.is_denied.set(true);
+        }
+        if let Wait::Until(wait) = wait
+            && self.hope.get() != Hope::Returns
+        {
             let until_us = self.now_us + wait.as_micros() as u64;
             meter.lease.refuse(
                 min,
                 self.now_us,
                 until_us,
-                self.terms.ask_at_us(measure, self.now_us, until_us),
+                self.terms.ask_at_us(measure, self.now_us, until_us, part.is_paced),
             );
         }
         Some((self.level(key), measure.limited(), wait))
@@ -293,18 +303,11 @@ impl Applier<'_> {
     }
 }
 
-/// What a reply says of waiting; nothing where what was needed was there.
-fn wait_of(room: Room) -> Option<Wait> {
-    match room {
-        Room::Now => None,
-        Room::In(wait) => Some(Wait::Until(wait)),
-        Room::Never => Some(Wait::Never),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use cofferdam_model::{Alphabet, TenantId};
+
+    use std::time::Duration;
 
     use super::super::op::Session;
     use super::super::queue::queue;
@@ -323,10 +326,11 @@ mod tests {
             let subject = Subject::new(Some(id), calls);
             subject.permits.renew(6, now_us + ends_in_us);
             let of = Of::Permits { limit: 6, held: Some(6) };
-            let parts = vec![Part { alone: None, want: 1, shadow: false, of }];
+            let parts = vec![Part { alone: None, want: 1, shadow: false, is_paced: false, of }];
             let exchange =
                 Exchange { subject: Arc::clone(&subject), sent_us: now_us - 1_000, parts, wants: Vec::new() };
-            let reply = PermitsReply { stale: false, total: 6, others: 0, n_live: 1 };
+            let reply =
+                PermitsReply { stale: false, total: 6, others: 0, n_live: 1, contention: Contention::None };
             apply(exchange, &terms, true, &[Reply::Permits(reply)]);
             assert_eq!(subject.permits.worth(now_us), cap);
         }
@@ -354,7 +358,7 @@ mod tests {
             let question = Arc::new(Demand::new(&id, 1, &levels).owned());
             let ((told, mut hears), parts) = (oneshot::channel(), Vec::new());
             let subject = Subject::new((expected.0 != Level::Fleet).then_some(id), calls);
-            let wants = vec![Want { question, told }];
+            let wants = vec![Want::new(question, told, Duration::ZERO)];
             // The store has nothing against anybody, and there is nothing to take.
             apply(Exchange { subject, sent_us, parts, wants }, &terms, false, &[]);
             let Told { refused, is_unknown, .. } = hears.try_recv().unwrap();
@@ -376,9 +380,10 @@ mod tests {
             let (told, mut hears) = oneshot::channel();
             let subject = Subject::new(Some(id), calls);
             let of = Of::Permits { limit: 6, held: Some(0) };
-            let parts = vec![Part { alone: None, want: 1, shadow: false, of }];
-            let wants = vec![Want { question, told }];
-            let reply = PermitsReply { stale: false, total: 1, others: 0, n_live: 1 };
+            let parts = vec![Part { alone: None, want: 1, shadow: false, is_paced: false, of }];
+            let wants = vec![Want::new(question, told, Duration::ZERO)];
+            let reply =
+                PermitsReply { stale: false, total: 1, others: 0, n_live: 1, contention: Contention::None };
             let exchange = Exchange { subject: Arc::clone(&subject), sent_us, parts, wants };
             apply(exchange, &terms, false, &[Reply::Permits(reply)]);
             let told = hears.try_recv().unwrap();

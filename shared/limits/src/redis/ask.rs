@@ -2,6 +2,7 @@
 //! once for their answers, and is decided by them: what was granted is taken for it before it hears of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cofferdam_model::{Level, Limited};
 use futures_util::future::try_join_all;
@@ -70,7 +71,7 @@ async fn hear(
     let told = try_join_all(asked.map(|(_, subject)| {
         // Who is heard second has been waited for just as long.
         let waiting = Waiting::new(&core.terms, core.breaker(subject));
-        let hears = put(subject, question);
+        let hears = put(subject, question, Duration::from_micros(core.terms.budget_us));
         async move {
             let answer = hears.await;
             waiting.ends();
@@ -119,9 +120,9 @@ async fn turn(
 }
 
 /// Puts a want on a desk, and has the syncer look at it.
-fn put(subject: &Arc<Subject>, question: &Arc<OwnedDemand>) -> oneshot::Receiver<Told> {
+fn put(subject: &Arc<Subject>, question: &Arc<OwnedDemand>, budget: Duration) -> oneshot::Receiver<Told> {
     let (told, hears) = oneshot::channel();
-    subject.desk.lock().wants.push(Want { question: Arc::clone(question), told });
+    subject.desk.lock().wants.push(Want::new(Arc::clone(question), told, budget));
     subject.call_soon();
     hears
 }
@@ -135,7 +136,6 @@ fn strictest(told: &[Told], beside: Option<Refused>) -> Option<Refused> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
 
     use cofferdam_model::{Alphabet, TenantId};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ::redis::Value;
 
 use super::keys::Key;
-use super::op::{Op, Permits, Report, Session, Shape, Tokens, Window};
+use super::op::{Dealing, Keeps, Op, Permits, Report, Session, Shape, Tokens, Window};
 use super::reply::{Kind, Replies, ReplyError};
 
 /// The largest number that a script, whose numbers are doubles, holds exactly.
@@ -149,6 +149,7 @@ impl CallBuilder {
         self.number("held", op.held.map_or(-1, i128::from), -1, u32::MAX.into());
         self.any("want", op.want);
         self.any("min", op.min);
+        self.dealing(op.want, op.dealing);
     }
 
     fn tokens(&mut self, group: u32, op: &Tokens) {
@@ -159,6 +160,7 @@ impl CallBuilder {
         self.report(op.report);
         self.any("want", op.want);
         self.any("min", op.min);
+        self.dealing(op.want, op.dealing);
     }
 
     fn window(&mut self, group: u32, op: &Window) {
@@ -168,6 +170,7 @@ impl CallBuilder {
         self.report(op.report);
         self.any("want", op.want);
         self.any("min", op.min);
+        self.dealing(op.want, op.dealing);
     }
 
     fn shape(&mut self, group: u32, op: &Shape) {
@@ -185,6 +188,16 @@ impl CallBuilder {
         self.number("seq", seq, 0, exact);
         self.number("held", held, 0, exact);
         self.number("spent", spent, -exact, exact);
+    }
+
+    fn dealing(&mut self, want: u32, dealing: Dealing) {
+        self.number("need", dealing.need.into(), 0, want.into());
+        self.number("parts", dealing.parts.into(), 1, u32::MAX.into());
+        self.text(match dealing.keeps {
+            Keeps::Nothing => 0,
+            Keeps::Spare => 1,
+            Keeps::Returned => 2,
+        });
     }
 
     fn head(&mut self, kind: &str, group: u32) {
@@ -238,7 +251,8 @@ mod tests {
     use crate::redis::Fleet;
 
     const SEQ: NonZeroU64 = NonZeroU64::new(7).unwrap();
-    const ONE: Permits = Permits { limit: 6, seq: SEQ, held: Some(4), want: 2, min: 1 };
+    const DEALING: Dealing = Dealing { need: 1, parts: 4, keeps: Keeps::Returned };
+    const ONE: Permits = Permits { limit: 6, seq: SEQ, held: Some(4), want: 2, min: 1, dealing: DEALING };
 
     fn fleet() -> Fleet {
         Fleet::parse("f").unwrap()
@@ -255,7 +269,7 @@ mod tests {
 
     fn tokens(report: Report) -> Op {
         let bucket = BucketPolicy::new("5/s".parse().unwrap(), 10).unwrap();
-        Op::Tokens(Tokens { bucket, report, want: 3, min: 2 })
+        Op::Tokens(Tokens { bucket, report, want: 3, min: 2, dealing: Dealing::PLAIN })
     }
 
     #[test]
@@ -263,7 +277,8 @@ mod tests {
         let (permits, bucket) = (fleet().permits(&tenant("acme")), fleet().tokens(&tenant("acme")));
         let window = fleet().window(60, &tenant("acme"));
         let lease = Report::Account { seq: SEQ, held: 5, spent: -6 };
-        let quota = Window { window_s: 60, limit: 1000, report: lease, want: 1, min: 0 };
+        let dealing = Dealing { keeps: Keeps::Spare, ..Dealing::PLAIN };
+        let quota = Window { window_s: 60, limit: 1000, report: lease, want: 1, min: 0, dealing };
         let mut builder = builder();
         builder.group(&[(&permits, Op::Permits(ONE)), (&bucket, tokens(Report::Spent(-4)))]);
         builder.op(&permits, Op::Permits(Permits { held: None, ..ONE }));
@@ -275,7 +290,8 @@ mod tests {
         let args: Vec<_> = call.args().map(|arg| str::from_utf8(arg).unwrap()).collect();
         assert_eq!(
             args.join(" "),
-            "session1 6000000 p 1 6 7 4 2 1 t 1 1 200000 10 0 0 -4 3 2 p 0 6 7 -1 2 1 w 2 60 1000 7 5 -6 1 0"
+            "session1 6000000 p 1 6 7 4 2 1 1 4 2 t 1 1 200000 10 0 0 -4 3 2 0 1 0 \
+             p 0 6 7 -1 2 1 1 4 2 w 2 60 1000 7 5 -6 1 0 0 1 1"
         );
         assert_eq!(call.args().len(), args.len());
     }

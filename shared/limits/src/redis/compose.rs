@@ -2,14 +2,16 @@
 //! to what it says before it is said; what the store answers is for `apply.rs`.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use cofferdam_model::Level;
 
 use super::call::CallBuilder;
+use super::exchange::{Exchange, Metered, Of, Part};
 use super::keys::{Fleet, Key};
 use super::measure::Measure;
-use super::op::{Op, Permits, Report, Tokens, Window};
-use super::subject::{Meter, MeterKey, Subject, each_meter};
+use super::op::{Dealing, Keeps, Op, Permits, Report, Tokens, Window};
+use super::subject::{MeterKey, Subject, each_meter};
 use super::terms::Terms;
 use super::want::Want;
 use crate::{Demand, LevelPolicy};
@@ -17,78 +19,19 @@ use crate::{Demand, LevelPolicy};
 /// Those who wait and are served by one call.
 const MAX_WANTS: usize = 64;
 
-/// One subject's part of a call that is on its way.
-#[derive(Debug)]
-pub(super) struct Exchange {
-    pub(super) subject: Arc<Subject>,
-    pub(super) sent_us: u64,
-    /// One for each op, in their order.
-    pub(super) parts: Vec<Part>,
-    pub(super) wants: Vec<Want>,
-}
-
-/// What an op was for.
-#[derive(Debug)]
-pub(super) struct Part {
-    /// The one who waits for it alone, by its place among the wants; else it is for everybody.
-    pub(super) alone: Option<usize>,
-    /// What was asked for.
-    pub(super) want: u32,
-    /// Whether less than that will do, since the level is a shadow.
-    pub(super) shadow: bool,
-    pub(super) of: Of,
-}
-
-#[derive(Debug)]
-pub(super) enum Of {
-    /// `held` is `None` where it is what the op before left.
-    Permits {
-        limit: u32,
-        held: Option<u32>,
-    },
-    Tokens {
-        meter: Metered,
-        measure: Measure,
-        min: u32,
-    },
-}
-
-/// A meter, and how it is to be found.
-#[derive(Debug, Clone)]
-pub(super) struct Metered {
-    pub(super) key: MeterKey,
-    meter: Option<Arc<Meter>>,
-}
-
-impl Metered {
-    /// The plan's own meter, which lies in the subject.
-    const PLAN: Self = Self { key: MeterKey::Plan, meter: None };
-
-    pub(super) fn of<'a>(&'a self, subject: &'a Subject) -> &'a Meter {
-        self.meter.as_deref().unwrap_or(&subject.tokens)
-    }
-}
-
-/// Adds to `call` what `subject` has to say, and remembers it; `None` where it has nothing to say, or a call is out already.
+/// Adds to `call` what `subject` has to say, and remembers it; `None` where it has nothing to say, or a call is out already. While
+/// the store `is_away` nothing is said that it must hear exactly once.
 pub(super) fn compose(
     subject: &Arc<Subject>,
     terms: &Terms,
     fleet: &Fleet,
     now_us: u64,
+    is_away: bool,
     call: &mut CallBuilder,
 ) -> Option<Exchange> {
-    let wants: Vec<Want> = {
-        let mut desk = subject.desk.lock();
-        if desk.is_calling {
-            return None;
-        }
-        desk.is_calling = true;
-        // Whoever has given up waiting wants nothing any more.
-        desk.wants.retain(|want| !want.told.is_closed());
-        let n = desk.wants.len().min(MAX_WANTS);
-        desk.wants.drain(..n).collect()
-    };
-    let mut composer = Composer { subject, terms, fleet, now_us, call, wants: &wants, parts: Vec::new() };
+    let wants = take_wants(subject)?;
+    let parts = Vec::new();
+    let mut composer = Composer { subject, terms, fleet, now_us, is_away, call, wants: &wants, parts };
     composer.shared();
     for at in 0..wants.len() {
         composer.alone(at);
@@ -101,11 +44,32 @@ pub(super) fn compose(
     Some(Exchange { subject: Arc::clone(subject), sent_us: now_us, parts, wants })
 }
 
+/// Those who wait for the next call, which from here on is out; `None` where one is out already.
+fn take_wants(subject: &Subject) -> Option<Vec<Want>> {
+    let mut desk = subject.desk.lock();
+    if desk.is_calling {
+        desk.is_again = true;
+        return None;
+    }
+    desk.is_calling = true;
+    let (now, mut wants) = (Instant::now(), Vec::new());
+    for want in std::mem::take(&mut desk.wants) {
+        // Whoever has given up waiting wants nothing any more.
+        if want.told.is_closed() {
+            continue;
+        }
+        let is_taken = wants.len() < MAX_WANTS && want.is_ready(now);
+        if is_taken { wants.push(want) } else { desk.wants.push(want) }
+    }
+    Some(wants)
+}
+
 struct Composer<'a> {
     subject: &'a Arc<Subject>,
     terms: &'a Terms,
     fleet: &'a Fleet,
     now_us: u64,
+    is_away: bool,
     call: &'a mut CallBuilder,
     wants: &'a [Want],
     parts: Vec<Part>,
@@ -118,9 +82,10 @@ impl Composer<'_> {
     /// What is said for everybody: loans that are renewed, raised or given back.
     fn shared(&mut self) {
         let permits = self.shared_permits();
-        let tokens: Vec<_> =
-            self.meters().into_iter().filter_map(|meter| self.shared_tokens(meter)).collect();
-        for (key, op, part) in permits.into_iter().chain(tokens) {
+        let meters = self.meters();
+        let owed: Vec<_> = meters.iter().filter_map(|meter| self.owed(meter.clone())).collect();
+        let tokens: Vec<_> = meters.into_iter().filter_map(|meter| self.shared_tokens(meter)).collect();
+        for (key, op, part) in permits.into_iter().chain(owed).chain(tokens) {
             self.call.op(&key, op);
             self.parts.push(part);
         }
@@ -134,30 +99,63 @@ impl Composer<'_> {
             (n_waiting, ledger.limit) = (n_waiting + 1, Some(limit));
         }
         let limit = ledger.limit?;
-        let is_exact = self.terms.is_exact_permits(limit);
-        subject.permits.set_exact(is_exact);
+        let (is_exact, contest) = (self.terms.is_exact_permits(limit), &subject.permits.contest);
+        let has_spare = !is_exact && !contest.is_on(self.now_us);
+        subject.permits.set_exact(!has_spare);
         if is_exact && n_waiting > 0 {
             return None;
         }
+        let is_asked = contest.take_asked();
         let (seen, spare) = (subject.permits.read(), self.terms.spare(limit.into()));
-        let keep = if is_exact {
+        let keep = if !has_spare || is_asked {
             seen.used
         } else {
             let is_moving = subject.tokens.ledger.lock().is_moving(spare.idle_us(1), self.now_us);
-            ledger.keep(seen.used, n_waiting > 0 || is_moving, spare, self.now_us)
+            let keep = ledger.keep(seen.used, n_waiting > 0 || is_moving, spare, self.now_us);
+            // Who waits takes what is free first.
+            if n_waiting > 0 { keep.max(seen.cap) } else { keep }
         };
-        // Who waits takes what is free first.
-        let keep = if n_waiting > 0 { keep.max(seen.cap) } else { keep };
         let held = subject.permits.bind(keep, self.now_us);
-        // What is free now others may have taken by the time that those who wait come for it.
-        let want = ledger.want(n_waiting, held, spare);
+        // What waits for tokens alone takes a permit that is free here. Others may have taken it by then, so as many more are
+        // wanted, where there are plenty.
+        let free = held.saturating_sub(seen.used);
+        let need = n_waiting.saturating_sub(free);
+        let most =
+            if has_spare { ledger.want(n_waiting, seen.used, spare).saturating_sub(free) } else { need };
+        let want = most.max(need);
+        let dealing = self.dealing(need, true, has_spare, is_asked);
         if held == 0 && want == 0 && !ledger.has_account {
             return None;
         }
         ledger.has_account = held > 0 || want > 0;
-        let op = Permits { limit, seq: self.terms.next_seq(), held: Some(held), want, min: 0 };
-        let part = Part { alone: None, want, shadow: false, of: Of::Permits { limit, held: Some(held) } };
+        let op = Permits { limit, seq: self.terms.next_seq(), held: Some(held), want, min: 0, dealing };
+        let of = Of::Permits { limit, held: Some(held) };
+        let part = Part { alone: None, want, shadow: false, is_paced: false, of };
         Some((self.permits_key(), Op::Permits(op), part))
+    }
+
+    /// How what is left is dealt out: without credit nobody is asked to return anything, and all of it may be had at once.
+    fn dealing(&self, need: u32, has_credit: bool, has_spare: bool, is_asked: bool) -> Dealing {
+        let keeps = match (has_spare, is_asked) {
+            (false, _) => Keeps::Nothing,
+            (true, false) => Keeps::Spare,
+            (true, true) => Keeps::Returned,
+        };
+        match has_credit {
+            true => Dealing { need, parts: self.terms.parts(), keeps },
+            false => Dealing { need: 0, parts: 1, keeps },
+        }
+    }
+
+    /// What this router's share admitted while the store was away.
+    fn owed(&self, metered: Metered) -> Option<Line> {
+        let mut ledger = metered.of(self.subject).ledger.lock();
+        let measure = ledger.measure.filter(|_| ledger.is_charged() && !self.is_away)?;
+        let owed = ledger.take_owed();
+        drop(ledger);
+        let of = Of::Owed { meter: metered.clone(), owed };
+        let (key, op, part) = self.line(None, metered, measure, Report::Spent(owed), (0, 0), Dealing::PLAIN);
+        Some((key, op, Part { of, ..part }))
     }
 
     fn shared_tokens(&self, metered: Metered) -> Option<Line> {
@@ -176,7 +174,7 @@ impl Composer<'_> {
             let owes = needed.n == 0 && ledger.owes();
             return owes.then(|| {
                 let report = Report::Spent(ledger.take_extra());
-                self.line(None, metered, measure, report, (0, 0))
+                self.line(None, metered, measure, report, (0, 0), Dealing::PLAIN)
             });
         }
         let (lease, spare) = (&meter.lease, self.terms.spare(measure.capacity()));
@@ -185,17 +183,27 @@ impl Composer<'_> {
         } else if ledger.look(lease.count(), spare, self.now_us) && needed.n == 0 {
             ledger.let_go(lease.take_up_to(u32::MAX));
         }
+        let (is_on, is_asked) = (lease.contest.is_on(self.now_us), lease.contest.take_asked());
+        let is_wanted = needed.n > 0 || ledger.want(0, lease.count(), spare) > 0;
+        let has_credit = !(is_on || is_wanted) || lease.contest.pay(self.now_us);
+        let has_spare = !(is_on && has_credit);
+        if is_asked || !has_spare {
+            ledger.let_go(lease.take_up_to(u32::MAX));
+        }
         let count = lease.count();
         let missing = needed.sum.saturating_sub(u64::from(count));
-        // As with permits, those who wait get theirs beside what is there.
-        let want = ledger.want(needed.sum, count, spare);
+        let need = u32::try_from(missing).unwrap_or(u32::MAX);
+        // As with permits, those who wait get theirs beside what is there, where there is plenty.
+        let want = if has_spare { ledger.want(needed.sum, count, spare) } else { need };
+        let dealing = self.dealing(need, has_credit, has_spare, is_asked);
         if count == 0 && want == 0 && !ledger.has_account {
             return None;
         }
         ledger.has_account = count > 0 || want > 0;
         let min = if missing == 0 { 0 } else { needed.least.min(want) };
         let report = Report::Account { seq: self.terms.next_seq(), held: count, spent: ledger.spent(count) };
-        Some(self.line(None, metered, measure, report, (want, min)))
+        let (key, op, part) = self.line(None, metered, measure, report, (want, min), dealing);
+        Some((key, op, Part { is_paced: !has_credit, ..part }))
     }
 
     /// What is asked for one who waits: exact limits, all of them or none.
@@ -207,7 +215,8 @@ impl Composer<'_> {
             if self.terms.is_exact(&measure) {
                 let extra = metered.of(self.subject).ledger.lock().take_extra();
                 let min = if shadow_of(self.subject, &demand, metered.key) { 0 } else { cost };
-                lines.push(self.line(Some(at), metered, measure, Report::Spent(extra), (cost, min)));
+                let (report, dealing) = (Report::Spent(extra), Dealing { need: min, ..Dealing::PLAIN });
+                lines.push(self.line(Some(at), metered, measure, report, (cost, min), dealing));
             }
         }
         if lines.is_empty() {
@@ -226,8 +235,11 @@ impl Composer<'_> {
         let held = is_first.then(|| subject.permits.bind(kept, self.now_us));
         subject.permit_ledger.lock().has_account = true;
         let shadow = is_shadow(subject, demand);
-        let op = Permits { limit, seq: self.terms.next_seq(), held, want: 1, min: u32::from(!shadow) };
-        let part = Part { alone: Some(at), want: 1, shadow, of: Of::Permits { limit, held } };
+        let min = u32::from(!shadow);
+        let dealing = Dealing { need: min, ..Dealing::PLAIN };
+        let op = Permits { limit, seq: self.terms.next_seq(), held, want: 1, min, dealing };
+        let of = Of::Permits { limit, held };
+        let part = Part { alone: Some(at), want: 1, shadow, is_paced: false, of };
         Some((self.permits_key(), Op::Permits(op), part))
     }
 
@@ -238,12 +250,13 @@ impl Composer<'_> {
         measure: Measure,
         report: Report,
         (want, min): (u32, u32),
+        dealing: Dealing,
     ) -> Line {
         let op = match measure {
-            Measure::Bucket(bucket) => Op::Tokens(Tokens { bucket, report, want, min }),
+            Measure::Bucket(bucket) => Op::Tokens(Tokens { bucket, report, want, min, dealing }),
             Measure::Window(window) => {
                 let (window_s, limit) = (window.window_s(), window.limit());
-                Op::Window(Window { window_s, limit, report, want, min })
+                Op::Window(Window { window_s, limit, report, want, min, dealing })
             }
         };
         let key = self.meter_key(meter.key);
@@ -254,6 +267,7 @@ impl Composer<'_> {
                 alone,
                 want,
                 shadow: alone.is_some() && min < want,
+                is_paced: false,
                 of: Of::Tokens { meter, measure, min },
             },
         )

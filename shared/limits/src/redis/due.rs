@@ -56,6 +56,9 @@ fn tokens_due(meter: &Meter, terms: &Terms, now_us: u64) -> Due {
     let (count, capacity) = (meter.lease.count(), ledger.measure.map_or(0, |measure| measure.capacity()));
     let spare = terms.spare(capacity);
     let is_idle = ledger.look(count, spare, now_us);
+    if ledger.is_charged() {
+        return Due::Now;
+    }
     if !meter.alone.lock().is_full(now_us) {
         return Due::Later;
     }

@@ -18,6 +18,12 @@ pub struct SharingMetrics {
     pub is_away: bool,
     /// Times that a server of the store was given up.
     pub given_up: u64,
+    /// Calls that were short of something, upon which others were asked to return what idles with them.
+    pub recalls_sent: u64,
+    /// Times that this process was asked so, and answered.
+    pub recalls_answered: u64,
+    /// Requests that were refused before all others had answered: there may have been room for them.
+    pub false_refusals_possible: u64,
     /// Sessions that share the limits, this one included.
     pub sessions: u32,
     /// Permits on loan that nobody uses.
@@ -88,12 +94,16 @@ impl SharingMetrics {
         count(&core.ceiling);
         core.table.each(count);
         let state = core.link.state();
+        let [recalls_sent, recalls_answered, false_refusals_possible] = core.terms.recalls.read();
         Self {
             asked: core.counts.asked(),
             alone: core.counts.alone(),
             // Nobody waits for a server that is not connected, or for keys that no server has.
             is_away: core.link.tally().n_away() > 0 || !state.is_connected() || state.trouble.is_some(),
             given_up: core.link.tally().n_opened(),
+            recalls_sent,
+            recalls_answered,
+            false_refusals_possible,
             sessions: core.terms.sharers.count(),
             idle_permits,
             idle_tokens,

@@ -6,9 +6,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use cofferdam_model::{FleetName, NameError, TenantId};
+use cofferdam_model::{Alphabet, FleetName, NameError, TenantId};
 use twox_hash::XxHash3_64;
 
+use super::op::Session;
+use super::recall::Recalled;
+use super::subject::MeterKey;
 use crate::RouteKey;
 
 /// How many buckets a fleet's tenants are spread over. Changing it moves every tenant to fresh keys.
@@ -98,6 +101,36 @@ impl Fleet {
         self.key("roll", format_args!("e"))
     }
 
+    /// The channel on which a session hears what others are short of; `recall.lua` has the same name.
+    pub(super) fn recalls(&self, session: &Session) -> String {
+        format!("{{{}:recall}}{session}", self.0)
+    }
+
+    /// Whose limit a key is, and which.
+    pub(super) fn read(&self, key: &str) -> Option<(Option<TenantId>, Recalled)> {
+        let (part, rest) = key.strip_prefix(&format!("{{{}:", self.0))?.split_once('}')?;
+        if part == "ceiling" {
+            return Some((
+                None,
+                if rest == "p" { Recalled::Permits } else { Recalled::Tokens(MeterKey::Plan) },
+            ));
+        }
+        let (kind, rest) = rest.split_once(':')?;
+        let (recalled, tenant) = match kind {
+            "p" => (Recalled::Permits, rest),
+            "t" => (Recalled::Tokens(MeterKey::Plan), rest),
+            "r" => {
+                let (route, tenant) = rest.split_once(':')?;
+                let route = RouteKey(u64::from_str_radix(route, 16).ok()?);
+                (Recalled::Tokens(MeterKey::Route(route)), tenant)
+            }
+            window => (Recalled::Tokens(MeterKey::Window(window.strip_prefix('w')?.parse().ok()?)), rest),
+        };
+        // Of all characters that any fleet may allow.
+        let alphabet = Alphabet::with_extra("_.~@+").ok()?;
+        Some((Some(TenantId::parse(tenant.as_bytes(), &alphabet).ok()?), recalled))
+    }
+
     /// What is overridden of one kind, and its version.
     pub fn overrides(&self, kind: &str) -> [Key; 2] {
         let key = |rest: &str| self.key("overrides", format_args!("{kind}{rest}"));
@@ -156,8 +189,6 @@ impl fmt::Display for Key {
 
 #[cfg(test)]
 mod tests {
-    use cofferdam_model::Alphabet;
-
     use super::*;
 
     fn acme() -> TenantId {
@@ -176,9 +207,21 @@ mod tests {
             (fleet.route_tokens(route, &acme()), format!("{{f:225}}r:{route}:acme")),
             (fleet.window(86_400, &acme()), "{f:225}w86400:acme".to_owned()),
         ];
-        for (key, text) in keys {
+        for (key, text) in &keys {
             assert_eq!((key.as_str(), key.tag()), (text.as_str(), "{f:225}"));
         }
+        let tokens = |key| Some((Some(acme()), Recalled::Tokens(key)));
+        let all = [
+            None,
+            Some((Some(acme()), Recalled::Permits)),
+            tokens(MeterKey::Plan),
+            tokens(MeterKey::Route(route)),
+            tokens(MeterKey::Window(86_400)),
+        ];
+        assert_eq!(keys.map(|(key, _)| fleet.read(key.as_str())), all);
+        let ceiling = [fleet.ceiling_permits(), fleet.ceiling_tokens()].map(|key| fleet.read(key.as_str()));
+        assert_eq!(ceiling, [Recalled::Permits, Recalled::Tokens(MeterKey::Plan)].map(|it| Some((None, it))));
+        assert_eq!(fleet.read("{g:225}p:acme"), None, "another fleet's");
     }
 
     #[test]

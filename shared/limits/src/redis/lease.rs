@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use super::recall::Contest;
 use super::words::{PermitWord, Permits, TokenWord};
 
 /// Permits on loan.
@@ -15,6 +16,7 @@ pub(super) struct PermitLease {
     ask_at_us: AtomicU64,
     /// Whether a permit that is given back goes to the store at once, since others have few.
     is_exact: AtomicBool,
+    pub(super) contest: Contest,
 }
 
 /// Tokens on loan.
@@ -25,6 +27,7 @@ pub(super) struct TokenLease {
     /// More is asked for where no more than this is left.
     low: AtomicU32,
     refused: Refused,
+    pub(super) contest: Contest,
 }
 
 /// What the store said when it last refused tokens: refusing again needs no call.
@@ -58,6 +61,7 @@ impl PermitLease {
             ends_us: AtomicU64::new(0),
             ask_at_us: AtomicU64::new(0),
             is_exact: AtomicBool::new(false),
+            contest: Contest::default(),
         }
     }
 
@@ -122,13 +126,14 @@ impl PermitLease {
 
     /// Says whether each request asks for its permit.
     pub(super) fn set_exact(&self, is_exact: bool) {
-        self.is_exact.store(is_exact, Ordering::Relaxed);
+        // Before what is in use is read: whoever gives a permit back after that sees it.
+        self.is_exact.swap(is_exact, Ordering::SeqCst);
     }
 
     /// Whether permits that nobody uses here are to go back at once.
     #[inline]
     pub(super) fn is_surplus_wanted(&self) -> bool {
-        self.is_exact.load(Ordering::Relaxed)
+        self.is_exact.load(Ordering::SeqCst)
     }
 
     /// Whether the store said lately that all is in use elsewhere.
@@ -148,6 +153,7 @@ impl TokenLease {
             ends_us: AtomicU64::new(0),
             low: AtomicU32::new(0),
             refused: Refused::default(),
+            contest: Contest::default(),
         }
     }
 

@@ -38,6 +38,8 @@ pub(super) struct TokenLedger {
     extra: i64,
     // What of it is on its way to the store.
     telling: i64,
+    // What this router's share admitted while the store was away, and the store has not been told of.
+    owed: i64,
     pace: Pace,
     /// Where the bucket stood in the store when it last answered.
     pub(super) seen: Option<Seen>,
@@ -113,6 +115,21 @@ impl TokenLedger {
         self.extra += extra;
     }
 
+    /// Notes what this router's share admitted, or, below zero, what is given back of that.
+    pub(super) fn owe(&mut self, n: i64) {
+        self.owed += n;
+    }
+
+    /// Whether the store has yet to hear of it.
+    pub(super) fn is_charged(&self) -> bool {
+        self.owed != 0
+    }
+
+    /// Takes what the store has to hear of.
+    pub(super) fn take_owed(&mut self) -> i64 {
+        std::mem::take(&mut self.owed)
+    }
+
     /// Takes the corrections that an exact limit has to tell the store of, which then are told.
     pub(super) fn take_extra(&mut self) -> i64 {
         self.telling += self.extra;
@@ -136,7 +153,7 @@ impl TokenLedger {
 
     /// What was spent beside the loan, and the store was not told of, where each request asks; below zero, what comes back.
     pub(super) fn untold(&self) -> i64 {
-        self.extra + self.telling
+        self.extra + self.telling + self.owed
     }
 
     /// Whether there is a correction to tell.
@@ -223,9 +240,9 @@ impl PermitLedger {
         self.granted_us = now_us;
     }
 
-    /// How many permits more to ask for, where so many wait and the cap is too small for them.
-    pub(super) fn want(&self, waiting: u32, cap: u32, spare: Spare) -> u32 {
-        let more = (cap / 2).max(SPARE_PERMITS.min(spare.most));
+    /// How many permits more to ask for, where so many wait: a quarter of those in use beside them.
+    pub(super) fn want(&self, waiting: u32, used: u32, spare: Spare) -> u32 {
+        let more = (used / 4).max(SPARE_PERMITS.min(spare.most));
         if waiting == 0 { 0 } else { waiting.saturating_add(more) }
     }
 }
@@ -304,10 +321,7 @@ mod tests {
     #[test]
     fn permits_that_may_be_spared_stay_with_who_sends() {
         let (mut ledger, spare) = (PermitLedger::default(), Spare { most: 3, idle_us: 2_000_000 });
-        assert_eq!(
-            (ledger.want(1, 0, NONE), ledger.want(1, 0, spare), ledger.want(1, 20, spare)),
-            (1, 4, 11)
-        );
+        assert_eq!((ledger.want(1, 0, NONE), ledger.want(1, 0, spare), ledger.want(1, 20, spare)), (1, 4, 6));
         let later = 10 * IDLE_US;
         assert_eq!(ledger.keep(0, true, spare, later), 3);
         assert_eq!(ledger.keep(0, true, NONE, later), 1);

@@ -8,6 +8,7 @@
 
 mod accepted;
 mod alone;
+mod answer;
 mod apply;
 mod ask;
 mod begin;
@@ -16,6 +17,7 @@ mod call;
 mod compose;
 mod core;
 mod due;
+mod exchange;
 mod figures;
 mod fresh;
 mod keys;
@@ -30,10 +32,12 @@ mod patience;
 mod piecemeal;
 mod probe;
 mod queue;
+mod recall;
 mod release;
 mod reply;
 mod roll;
 mod script;
+mod settle;
 mod share;
 mod stand;
 mod store;
@@ -51,10 +55,12 @@ pub use accepted::{AcceptedBook, AcceptedFile};
 pub use call::{Call, CallBuilder, CallError};
 pub use figures::{Loan, LocalShare, SharingMetrics};
 pub use keys::{BUCKETS, Fleet, FleetError, Key};
-pub use op::{Op, Permits, Report, Session, SessionError, Shape, Tokens, Window};
+pub use op::{Dealing, Keeps, Op, Permits, Report, Session, SessionError, Shape, Tokens, Window};
 pub use overrides::{All, Kept, Look, MAX_OVERRIDES, OverrideBook, Swap, Swapped, Version};
 pub use release::{ReleaseBook, ReleaseName, ReleaseProgress, ReleaseState, ReleaseTerms};
-pub use reply::{PermitsReply, Replies, Reply, ReplyError, Room, ShapeReply, TokensReply, WindowReply};
+pub use reply::{
+    Contention, PermitsReply, Replies, Reply, ReplyError, Room, ShapeReply, TokensReply, WindowReply,
+};
 pub use script::Script;
 pub use store::{RedisStore, Sharing};
 pub use terms::{DEFAULT_TTL, Mode};

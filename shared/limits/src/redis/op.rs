@@ -44,6 +44,8 @@ pub struct Permits {
     pub want: u32,
     /// With fewer than these, the group gets nothing.
     pub min: u32,
+    /// How what is left is dealt out.
+    pub dealing: Dealing,
 }
 
 /// Takes tokens, and reports what became of those taken before.
@@ -57,6 +59,8 @@ pub struct Tokens {
     pub want: u32,
     /// With fewer than these, the group gets nothing.
     pub min: u32,
+    /// How what is left is dealt out.
+    pub dealing: Dealing,
 }
 
 /// Takes from a quota, and reports what became of what was taken before.
@@ -72,6 +76,31 @@ pub struct Window {
     pub want: u32,
     /// With fewer than these, the group gets nothing.
     pub min: u32,
+    /// How what is left is dealt out.
+    pub dealing: Dealing,
+}
+
+/// How a call shares what is left with the other sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dealing {
+    /// How many of what is wanted somebody waits for, at most `want`. Where these are not there, others are asked to return what
+    /// idles with them.
+    pub need: u32,
+    /// What is wanted beyond that is at most one part in so many of what is left; at least 1.
+    pub parts: u32,
+    /// What the session keeps idle after this call.
+    pub keeps: Keeps,
+}
+
+/// What a session keeps idle of a key, as it says with each call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeps {
+    /// Nothing: whatever idles goes back at once.
+    Nothing,
+    /// Something, perhaps: it can be asked for it.
+    Spare,
+    /// The same, but this call has returned all of it.
+    Returned,
 }
 
 /// Takes the next free place of a flow of `rate`.
@@ -122,6 +151,11 @@ impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+impl Dealing {
+    /// Nobody waits, all that is left may be had, and nothing is kept.
+    pub const PLAIN: Self = Self { need: 0, parts: 1, keeps: Keeps::Nothing };
 }
 
 impl Report {

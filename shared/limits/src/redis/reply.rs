@@ -39,6 +39,8 @@ pub struct PermitsReply {
     pub others: u64,
     /// Live sessions, this one included.
     pub n_live: u32,
+    /// Whether sessions compete for the key.
+    pub contention: Contention,
 }
 
 /// Where a bucket stands.
@@ -56,6 +58,8 @@ pub struct TokensReply {
     pub room: Room,
     /// What all live sessions want, this one included.
     pub wanted: u64,
+    /// Whether sessions compete for the key.
+    pub contention: Contention,
 }
 
 /// Where a quota stands.
@@ -71,6 +75,21 @@ pub struct WindowReply {
     pub room: Room,
     /// What all live sessions hold unspent, this one included.
     pub outstanding: u64,
+    /// Whether sessions compete for the key.
+    pub contention: Contention,
+}
+
+/// Whether sessions compete for what is left of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contention {
+    /// They do not.
+    None,
+    /// They do, or did within the last seconds; nobody holds anything idle that the store knows of.
+    Contended,
+    /// This call was short, and others may hold something idle: they were asked to return it.
+    Recalled,
+    /// The same, but the store's user may send no messages: they learn of it with their next call.
+    Mute,
 }
 
 /// A place in a smoothed flow, or none.
@@ -137,9 +156,9 @@ pub(super) enum Kind {
 impl Kind {
     fn n_numbers(self) -> usize {
         match self {
-            Self::Permits => 4,
-            Self::Tokens => 6,
-            Self::Window => 5,
+            Self::Permits => 5,
+            Self::Tokens => 7,
+            Self::Window => 6,
             Self::Shape => 2,
         }
     }
@@ -168,6 +187,7 @@ impl Reply {
                 total: numbers.next()?,
                 others: numbers.next()?,
                 n_live: numbers.next()?,
+                contention: numbers.contention()?,
             }),
             Kind::Tokens => Self::Tokens(TokensReply {
                 stale: numbers.flag()?,
@@ -176,6 +196,7 @@ impl Reply {
                 outstanding: numbers.next()?,
                 room: numbers.room()?,
                 wanted: numbers.next()?,
+                contention: numbers.contention()?,
             }),
             Kind::Window => Self::Window(WindowReply {
                 stale: numbers.flag()?,
@@ -183,6 +204,7 @@ impl Reply {
                 used: numbers.next()?,
                 room: numbers.room()?,
                 outstanding: numbers.next()?,
+                contention: numbers.contention()?,
             }),
             Kind::Shape => Self::Shape(match numbers.status(2)? {
                 true => ShapeReply::Refused(numbers.duration()?),
@@ -230,6 +252,16 @@ impl Numbers<'_> {
         self.next().map(Duration::from_micros)
     }
 
+    fn contention(&mut self) -> Result<Contention, ReplyError> {
+        match self.integer()? {
+            0 => Ok(Contention::None),
+            1 => Ok(Contention::Contended),
+            2 => Ok(Contention::Recalled),
+            3 => Ok(Contention::Mute),
+            got => Err(ReplyError::Range { at: self.at - 1, got }),
+        }
+    }
+
     fn room(&mut self) -> Result<Room, ReplyError> {
         match self.integer()? {
             -1 => Ok(Room::Never),
@@ -259,7 +291,8 @@ mod tests {
     fn each_kind_has_its_numbers_in_order() {
         let kinds = [Kind::Permits, Kind::Tokens, Kind::Window, Kind::Shape, Kind::Shape];
         let numbers = [1_790_000_000_000_000, 1];
-        let ops = [&[0, 4, 2, 3][..], &[0, 7, -9, 8, 200_000, 11], &[1, 0, 5, -1, 6], &[0, 50], &[2, 60]];
+        let ops =
+            [&[0, 4, 2, 3, 0][..], &[0, 7, -9, 8, 200_000, 11, 2], &[1, 0, 5, -1, 6, 3], &[0, 50], &[2, 60]];
         let replies = read(&kinds, &[&numbers[..], &ops.concat()].concat()).unwrap();
         assert_eq!((replies.now_us, replies.learning), (1_790_000_000_000_000, true));
         let [us_50, us_60] = [50, 60].map(Duration::from_micros);
@@ -267,21 +300,29 @@ mod tests {
         assert_eq!(
             replies.ops,
             [
-                Reply::Permits(PermitsReply { stale: false, total: 4, others: 2, n_live: 3 }),
+                Reply::Permits(PermitsReply {
+                    stale: false,
+                    total: 4,
+                    others: 2,
+                    n_live: 3,
+                    contention: Contention::None
+                }),
                 Reply::Tokens(TokensReply {
                     stale: false,
                     granted: 7,
                     level: -9,
                     outstanding: 8,
                     room,
-                    wanted: 11
+                    wanted: 11,
+                    contention: Contention::Recalled,
                 }),
                 Reply::Window(WindowReply {
                     stale: true,
                     granted: 0,
                     used: 5,
                     room: Room::Never,
-                    outstanding: 6
+                    outstanding: 6,
+                    contention: Contention::Mute,
                 }),
                 Reply::Shape(ShapeReply::Slot(us_50)),
                 Reply::Shape(ShapeReply::Refused(us_60)),
@@ -292,19 +333,20 @@ mod tests {
     #[test]
     fn whatever_is_not_of_the_shape_is_an_error() {
         let permits = [Kind::Permits];
-        assert_eq!(read(&permits, &[1, 0, 0, 4, 2]), Err(ReplyError::Length { expected: 6, got: 5 }));
+        assert_eq!(read(&permits, &[1, 0, 0, 4, 2, 1]), Err(ReplyError::Length { expected: 7, got: 6 }));
         assert_eq!(read(&[], &[1, 0, 0]), Err(ReplyError::Length { expected: 2, got: 3 }));
         for (at, got, numbers) in [
-            (0, -1, [-1, 0, 0, 4, 2, 1]),
-            (1, 2, [1, 2, 0, 4, 2, 1]),
-            (2, 2, [1, 0, 2, 4, 2, 1]),
-            (3, -4, [1, 0, 0, -4, 2, 1]),
-            (5, 1 << 32, [1, 0, 0, 4, 2, 1 << 32]),
+            (0, -1, [-1, 0, 0, 4, 2, 1, 0]),
+            (1, 2, [1, 2, 0, 4, 2, 1, 0]),
+            (2, 2, [1, 0, 2, 4, 2, 1, 0]),
+            (3, -4, [1, 0, 0, -4, 2, 1, 0]),
+            (5, 1 << 32, [1, 0, 0, 4, 2, 1 << 32, 0]),
+            (6, 4, [1, 0, 0, 4, 2, 1, 4]),
         ] {
             assert_eq!(read(&permits, &numbers), Err(ReplyError::Range { at, got }));
         }
         assert_eq!(
-            read(&[Kind::Tokens], &[1, 0, 0, 0, 0, 0, -2, 0]),
+            read(&[Kind::Tokens], &[1, 0, 0, 0, 0, 0, -2, 0, 0]),
             Err(ReplyError::Range { at: 6, got: -2 })
         );
         assert_eq!(read(&[Kind::Shape], &[1, 0, 1, 0]), Err(ReplyError::Range { at: 2, got: 1 }));

@@ -12,7 +12,7 @@ use ::redis::cmd;
 use super::call::Call;
 use super::core::Core;
 use super::link::{Link, LinkError, read};
-use super::op::{Op, Permits};
+use super::op::{Dealing, Op, Permits};
 
 /// How long after a roll call without an answer the first one is tried again.
 const FIRST_AGAIN: Duration = Duration::from_millis(20);
@@ -51,7 +51,8 @@ async fn live(core: &Core) -> Option<Vec<String>> {
     let (terms, fleet) = (&core.terms, &core.fleet);
     let sent_us = terms.clock.now_us();
     let mut builder = Call::builder(fleet.roll_epoch(), &terms.session, terms.ttl);
-    let nothing = Permits { limit: 0, seq: terms.next_seq(), held: Some(0), want: 0, min: 0 };
+    let dealing = Dealing::PLAIN;
+    let nothing = Permits { limit: 0, seq: terms.next_seq(), held: Some(0), want: 0, min: 0, dealing };
     builder.op(&fleet.roll(), Op::Permits(nothing));
     let call = builder.build().ok()?;
     let breaker = core.link.breaker(Link::slot(&fleet.roll_epoch()));

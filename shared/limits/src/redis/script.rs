@@ -16,6 +16,7 @@ const CLOCK: &str = include_str!("../../lua/clock.lua");
 const BODY: &str = concat!(
     include_str!("../../lua/numbers.lua"),
     include_str!("../../lua/epoch.lua"),
+    include_str!("../../lua/recall.lua"),
     include_str!("../../lua/accounts.lua"),
     include_str!("../../lua/permits.lua"),
     include_str!("../../lua/tokens.lua"),

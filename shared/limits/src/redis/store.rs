@@ -15,6 +15,7 @@ use super::link::{Link, LinkError};
 
 use super::needs::{Needs, Short};
 use super::op::Session;
+use super::recall;
 use super::roll;
 use super::stand::{level_standing, standing_at};
 use super::subject::Subject;
@@ -62,6 +63,7 @@ impl RedisStore {
         let core = Arc::new(core);
         roll::call_first(&core);
         tokio::spawn(Syncer::new(Arc::clone(&core), queued).run());
+        recall::listen(&core);
         Self(core)
     }
 }

@@ -59,6 +59,8 @@ pub(super) enum MeterKey {
 pub(super) struct Desk {
     pub(super) wants: Vec<Want>,
     pub(super) is_calling: bool,
+    /// Whether there was more to say while it was on its way.
+    pub(super) is_again: bool,
     /// Whether the syncer looks at it from time to time.
     pub(super) is_watched: bool,
     /// When the store last answered.
@@ -145,7 +147,7 @@ impl Subject {
     /// Gives back `n` tokens that were taken of `key`: of what is on loan, or of the share that stands in for it.
     pub(super) fn give_back(&self, key: MeterKey, is_share: bool, n: u32) {
         self.with_meter(key, |meter| match is_share {
-            true => meter.alone.lock().refund(n),
+            true => meter.refund_share(n),
             false => self.settle(meter, n.into()),
         });
     }
@@ -215,6 +217,14 @@ impl Held for OnRoute {
 }
 
 impl Meter {
+    /// Puts back what was taken of this router's share.
+    fn refund_share(&self, n: u32) {
+        self.ledger.lock().owe(-i64::from(n));
+        if !matches!(self.key, MeterKey::Window(_)) {
+            self.alone.lock().refund(n);
+        }
+    }
+
     fn new(key: MeterKey) -> Self {
         Self { key, lease: TokenLease::new(), ledger: Mutex::default(), alone: Mutex::default() }
     }

@@ -15,16 +15,19 @@ use super::apply;
 use super::begin;
 use super::breaker::Breaker;
 use super::call::Call;
-use super::compose::{Exchange, compose};
+use super::compose::compose;
 use super::core::Core;
 use super::due::{Due, due};
+use super::exchange::Exchange;
 use super::keys::Key;
 use super::link::Link;
 use super::probe::{self, MAX_PROBES};
 use super::queue::{Item, Queued};
 use super::reply::Replies;
 use super::roll;
+use super::settle::{self, Next};
 use super::subject::Subject;
+use super::want::AGAIN_AFTER;
 
 /// How often a part of what is on loan is looked at.
 const TURN_EVERY: Duration = Duration::from_millis(10);
@@ -59,11 +62,14 @@ pub(super) struct Syncer {
     /// How many are still to be looked at since it last did.
     n_to_register: usize,
     calls: FuturesUnordered<Calling>,
+    /// Those for whom others may have returned something in a moment.
+    soon: FuturesUnordered<Soon>,
     /// Calls on their way at once to all servers together.
     most_calls: usize,
     settling: Vec<oneshot::Sender<()>>,
 }
 
+type Soon = Pin<Box<dyn Future<Output = Arc<Subject>> + Send>>;
 type Calling = Pin<Box<dyn Future<Output = Returned> + Send>>;
 
 /// A call that came back, or did not.
@@ -98,6 +104,7 @@ impl Syncer {
             n_returns: 0,
             n_to_register: 0,
             calls: FuturesUnordered::new(),
+            soon: FuturesUnordered::new(),
             most_calls: MAX_CALLS,
             settling: Vec::new(),
         }
@@ -113,6 +120,7 @@ impl Syncer {
                 // First, and seldom: whatever else comes without end, loans have to be renewed.
                 _ = turns.tick() => self.turn(),
                 Some(returned) = self.calls.next() => self.take_over(returned),
+                Some(subject) = self.soon.next() => self.call(vec![subject]),
                 item = self.queued.next(), if self.calls.len() < self.most_calls => match item {
                     Some(item) => self.serve(item),
                     None => return,
@@ -248,10 +256,10 @@ impl Syncer {
 
     fn call_slot(&mut self, epoch: Key, breaker: &Arc<Breaker>, subjects: &[Arc<Subject>]) {
         let terms = &self.core.terms;
-        let now_us = terms.clock.now_us();
+        let (now_us, fleet, is_away) = (terms.clock.now_us(), &self.core.fleet, breaker.is_away());
         let mut builder = Call::builder(epoch.clone(), &terms.session, terms.ttl);
         let composed =
-            subjects.iter().map(|subject| compose(subject, terms, &self.core.fleet, now_us, &mut builder));
+            subjects.iter().map(|subject| compose(subject, terms, fleet, now_us, is_away, &mut builder));
         let exchanges: Vec<_> = composed.flatten().collect();
         if exchanges.is_empty() {
             return;
@@ -289,8 +297,13 @@ impl Syncer {
                     let (own, rest) = ops.split_at(exchange.parts.len().min(ops.len()));
                     ops = rest;
                     let subject = Arc::clone(&exchange.subject);
-                    if apply::apply(exchange, terms, learning, own) {
-                        again.push(subject);
+                    match apply::apply(exchange, terms, learning, own) {
+                        Next::Now => again.push(subject),
+                        Next::Soon => self.soon.push(Box::pin(async move {
+                            tokio::time::sleep(AGAIN_AFTER).await;
+                            subject
+                        })),
+                        Next::Whenever => {}
                     }
                     breaker.answered_after(took_us, terms.budget_us);
                     // It is there after all: whether it is in time again need not wait for the next look.
@@ -304,7 +317,7 @@ impl Syncer {
                     false => breaker.late(terms.clock.now_us(), terms.budget_us),
                 }
                 for exchange in exchanges {
-                    apply::lose(exchange, terms, was_sent);
+                    settle::lose(exchange, terms, was_sent);
                 }
             }
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::ledger::{BLOCK_US, IDLE_US, Spare};
 use super::measure::Measure;
 use super::op::Session;
+use super::recall::RecallCounts;
 use super::share::Sharers;
 use crate::Clock;
 
@@ -49,6 +50,7 @@ pub(super) struct Terms {
     mode: AtomicU8,
     pub(super) sharers: Sharers,
     pub(super) clock: Clock,
+    pub(super) recalls: RecallCounts,
     seq: AtomicU64,
 }
 
@@ -71,6 +73,7 @@ impl Terms {
             mode: AtomicU8::new(mode as u8),
             sharers,
             clock,
+            recalls: RecallCounts::default(),
             seq: AtomicU64::new(0),
         }
     }
@@ -142,6 +145,16 @@ impl Terms {
         Spare { most: u32::try_from(most).unwrap_or(u32::MAX), idle_us: self.heartbeat_us().max(IDLE_US) }
     }
 
+    /// Until when a limit counts as contended of which that was said at `now_us`; the script has the same time.
+    pub(super) fn contended_until_us(&self, now_us: u64) -> u64 {
+        now_us + self.ttl_us / 3
+    }
+
+    /// What nobody waits for may be at most one part in so many of what is left: what can idle here shrinks with it.
+    pub(super) fn parts(&self) -> u32 {
+        self.sharers.count().saturating_mul(2)
+    }
+
     /// Whether each request asks for its permit.
     pub(super) fn is_exact_permits(&self, limit: u32) -> bool {
         match self.mode() {
@@ -159,12 +172,17 @@ impl Terms {
         }
     }
 
-    /// When it is worth asking again for tokens that were refused until `until_us`.
-    pub(super) fn ask_at_us(&self, measure: &Measure, now_us: u64, until_us: u64) -> u64 {
+    /// When it is worth asking again for tokens that were refused until `until_us`; sooner where the limit is asked for at
+    /// intervals (`is_paced`), since more may have flowed in than one request needs.
+    pub(super) fn ask_at_us(&self, measure: &Measure, now_us: u64, until_us: u64, is_paced: bool) -> u64 {
         match measure {
             Measure::Bucket(bucket) => {
                 let shares = bucket.inflow(SCARCE_US) >= bucket.units(SMALLEST_BLOCK);
-                if shares && !self.is_exact(measure) { until_us.min(now_us + SCARCE_US) } else { until_us }
+                if is_paced && shares && !self.is_exact(measure) {
+                    until_us.min(now_us + SCARCE_US)
+                } else {
+                    until_us
+                }
             }
             // Another router may give back what it holds of the quota.
             Measure::Window(_) => until_us.min(now_us + self.ttl_us),

@@ -4,9 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "a behaviour that cannot go on has failed")]
 
 mod contract;
+mod exactness;
 mod loans;
 mod memory;
 mod overflow;
+mod recall;
 mod redis;
 #[path = "../../../../tests/support/redis/container.rs"]
 mod redis_container;

@@ -140,6 +140,27 @@ impl HeldServer {
         cmd("HSET").arg(key.as_str()).arg(session).arg(field).exec(&mut self.connection.lock()).unwrap();
     }
 
+    /// How many routers hear what the session `name` is asked to return.
+    pub(crate) fn n_hearing(&self, name: &str) -> usize {
+        let channel = format!("{{{}:recall}}{name}", self.fleet);
+        let mut asked = cmd("PUBSUB");
+        let (_, n): (String, usize) =
+            asked.arg("NUMSUB").arg(channel).query(&mut self.connection.lock()).unwrap();
+        n
+    }
+
+    /// Nobody may send or hear messages any more.
+    pub(crate) fn deafen(&self) {
+        let mut set = cmd("ACL");
+        set.arg("SETUSER").arg("default").arg("resetchannels").exec(&mut self.connection.lock()).unwrap();
+    }
+
+    /// The level of a tenant's bucket, in parts of a token.
+    pub(crate) fn level(&self, tenant: &TenantId) -> i64 {
+        let mut asked = cmd("HGET");
+        asked.arg(self.fleet.tokens(tenant).as_str()).arg("l").query(&mut self.connection.lock()).unwrap()
+    }
+
     /// The server says nothing.
     pub(crate) fn pause(&self) {
         self.server.signal(RedisServer::pause);

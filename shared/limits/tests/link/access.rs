@@ -7,8 +7,9 @@ use cofferdam_limits::redis::link::{ACL_RULE, Link, LinkError, Policy};
 
 use cofferdam_limits::Clock;
 use cofferdam_limits::redis::{
-    AcceptedBook, AcceptedFile, Call, CallBuilder, Fleet, Op, OverrideBook, Permits, RedisStore, ReleaseBook,
-    ReleaseName, ReleaseProgress, ReleaseTerms, Report, Session, Sharing, Swap, Swapped,
+    AcceptedBook, AcceptedFile, Call, CallBuilder, Contention, Dealing, Fleet, Keeps, Op, OverrideBook,
+    Permits, RedisStore, ReleaseBook, ReleaseName, ReleaseProgress, ReleaseTerms, Reply, Report, Session,
+    Sharing, Swap, Swapped, Window,
 };
 use cofferdam_model::{Alphabet, TenantId};
 
@@ -184,8 +185,14 @@ async fn a_user_with_the_documented_rule_may_do_all_that_is_needed() {
 /// Everything that the scripts ever do to a key, and the return of the one that decides after it was flushed.
 pub(crate) async fn works(link: &Link, server: &RedisServer) -> Result<(), LinkError> {
     let lease = |seq| Report::Account { seq: NonZeroU64::new(seq).unwrap(), held: 0, spent: 0 };
-    let permits =
-        |seq| Permits { limit: 5, seq: NonZeroU64::new(seq).unwrap(), held: Some(0), want: 1, min: 0 };
+    let permits = |seq| Permits {
+        limit: 5,
+        seq: NonZeroU64::new(seq).unwrap(),
+        held: Some(0),
+        want: 1,
+        min: 0,
+        dealing: Dealing::PLAIN,
+    };
     for (session, seq) in [("session1", 1), ("session2", 1)] {
         run(link, session, |fleet, tenant, call| {
             call.op(&fleet.permits(tenant), Op::Permits(permits(seq)));
@@ -206,6 +213,39 @@ pub(crate) async fn works(link: &Link, server: &RedisServer) -> Result<(), LinkE
     book.look(Some("acme")).await?;
     ::redis::cmd("SCRIPT").arg("FLUSH").exec(&mut server.connect()).unwrap();
     spend(link, "acme").await
+}
+
+/// Whether a session is asked for what it keeps while another one is short, and can hear of it.
+async fn recalls(link: &Link, server: &RedisServer) -> Result<(), &'static str> {
+    let fleet = Fleet::parse("f").unwrap();
+    let ask = async |name: &str, keeps, need| {
+        let session = Session::parse(name).unwrap();
+        let mut call =
+            Call::builder(fleet.epoch(fleet.bucket(&tenant("acme"))), &session, Duration::from_secs(6));
+        let report = Report::Account { seq: NonZeroU64::MIN, held: 0, spent: 0 };
+        let dealing = Dealing { need, parts: 1, keeps };
+        let op = Window { window_s: 3_600, limit: 10, report, want: 10, min: 0, dealing };
+        call.op(&fleet.window(3_600, &tenant("acme")), Op::Window(op));
+        let call = call.build().unwrap();
+        match call.read(&link.call(&call).await.unwrap()).unwrap().ops[0] {
+            Reply::Window(reply) => reply.contention,
+            _ => panic!(),
+        }
+    };
+    ask("session3", Keeps::Spare, 0).await;
+    if ask("session4", Keeps::Nothing, 1).await != Contention::Recalled {
+        return Err("nobody is asked");
+    }
+    let session = Session::parse("session5").unwrap();
+    let _store = RedisStore::start(Sharing::new(fleet.clone()), link.clone(), session, Clock::suspending());
+    let hears = async || {
+        let mut asked = ::redis::cmd("PUBSUB");
+        let (_, n): (String, u32) =
+            asked.arg("NUMSUB").arg("{f:recall}session5").query(&mut server.connect()).unwrap();
+        n == 1
+    };
+    let is_heard = tokio::time::timeout(Duration::from_secs(2), eventually("a subscription", hears)).await;
+    is_heard.map_err(|_| "nobody hears")
 }
 
 const TTL: Duration = Duration::from_millis(2);
@@ -250,7 +290,7 @@ async fn that_user_may_touch_nothing_else() {
 #[tokio::test]
 async fn no_part_of_the_rule_is_there_for_nothing() {
     let server = server_with_user(ACL_RULE);
-    for part in ACL_RULE.split_whitespace().filter(|part| part.starts_with(['+', '~'])) {
+    for part in ACL_RULE.split_whitespace().filter(|part| part.starts_with(['+', '~', '&'])) {
         let less: Vec<_> = ACL_RULE.split_whitespace().filter(|other| *other != part).collect();
         set_user(&server, &less.join(" "));
         ::redis::cmd("FLUSHALL").exec(&mut server.connect()).unwrap();
@@ -260,6 +300,7 @@ async fn no_part_of_the_rule_is_there_for_nothing() {
             tokio::time::timeout(std::time::Duration::from_millis(500), eventually("an end", is_told)).await;
         let is_missed = is_refused.is_err()
             || works(&link, &server).await.is_err()
+            || recalls(&link, &server).await.is_err()
             || link.state().policy != Policy::NoEviction;
         // Said where a slot moves, which none does here: see the cluster's own test.
         assert!(is_missed || part == "+asking", "nothing is missing without {part}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cofferdam_limits::redis::link::{Link, LinkError};
-use cofferdam_limits::redis::{Call, Fleet, Op, Reply, Report, Script, Session, Window};
+use cofferdam_limits::redis::{Call, Dealing, Fleet, Op, Reply, Report, Script, Session, Window};
 use cofferdam_model::{Alphabet, TenantId};
 
 /// Long enough for a busy machine.
@@ -69,5 +69,12 @@ pub(crate) fn call(tenant: &str, want: u32) -> Call {
 pub(crate) const WINDOW_S: u32 = 1_000_000_000;
 
 pub(crate) fn quota(report: Report, want: u32) -> Op {
-    Op::Window(Window { window_s: WINDOW_S, limit: 100_000, report, want, min: want })
+    Op::Window(Window {
+        window_s: WINDOW_S,
+        limit: 100_000,
+        report,
+        want,
+        min: want,
+        dealing: Dealing::PLAIN,
+    })
 }

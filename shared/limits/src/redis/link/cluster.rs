@@ -18,7 +18,7 @@ use super::counters::add_one;
 use super::endpoint::Address;
 use super::error::LinkError;
 use super::keeper::{Context, Keeper, Route};
-use super::live::{Deadline, Order};
+use super::live::{Deadline, Live, Order};
 use super::slots::{N_SLOTS, SlotRange, ranges, target};
 use crate::redis::breaker::Breaker;
 
@@ -104,6 +104,11 @@ impl Cluster {
             member = index.map(|index| &map.members[usize::from(index)]).ok_or(LinkError::NotConnected);
         }
         Err(LinkError::Unexpected("sent from server to server without end".to_owned()))
+    }
+
+    /// The connections that stand, masters and replicas alike.
+    pub(super) fn lives(&self) -> Vec<Arc<Live>> {
+        self.shared.map.load().members.iter().filter_map(|member| member.keeper.live()).collect()
     }
 
     /// Whether the master of `slot` answers in time.

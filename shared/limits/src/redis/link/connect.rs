@@ -3,7 +3,7 @@
 
 use std::pin::Pin;
 
-use ::redis::aio::MultiplexedConnection;
+use ::redis::aio::{MultiplexedConnection, PubSub};
 use ::redis::{AsyncConnectionConfig, RedisConnectionInfo, RedisError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -51,6 +51,27 @@ pub(super) async fn connect(
     address: &Address,
     entry: &Entry,
 ) -> Result<(MultiplexedConnection, Driver), ConnectError> {
+    let info = info(entry)?;
+    // Who calls has clocks of its own.
+    let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
+    let stream = open(address, entry.tls.as_ref()).await?;
+    let (connection, driver) = MultiplexedConnection::new_with_config(&info, stream, config).await?;
+    Ok((connection, Box::pin(driver)))
+}
+
+/// Opens a connection that hears `channel`, and signs in.
+pub(super) async fn subscribe(
+    address: &Address,
+    entry: &Entry,
+    channel: &str,
+) -> Result<PubSub, ConnectError> {
+    let stream = open(address, entry.tls.as_ref()).await?;
+    let mut messages = PubSub::new(&info(entry)?, stream).await?;
+    messages.subscribe(channel).await?;
+    Ok(messages)
+}
+
+fn info(entry: &Entry) -> Result<RedisConnectionInfo, SecretError> {
     let Credentials { user, password } = &entry.credentials;
     let mut info = RedisConnectionInfo::default().set_db(entry.db.into()).set_skip_set_lib_name();
     if let Some(user) = user {
@@ -59,11 +80,7 @@ pub(super) async fn connect(
     if let Some(password) = password {
         info = info.set_password(password.read()?);
     }
-    // Who calls has clocks of its own.
-    let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
-    let stream = open(address, entry.tls.as_ref()).await?;
-    let (connection, driver) = MultiplexedConnection::new_with_config(&info, stream, config).await?;
-    Ok((connection, Box::pin(driver)))
+    Ok(info)
 }
 
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}

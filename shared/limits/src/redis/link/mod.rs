@@ -16,6 +16,7 @@ mod counters;
 mod credentials;
 mod endpoint;
 mod error;
+mod hear;
 mod keeper;
 mod live;
 mod sentinel;
@@ -211,6 +212,8 @@ impl std::fmt::Debug for Link {
 /// fleet's name.
 ///
 /// The link loads the script, calls it and asks for `INFO`; the script asks for the time, and reads and writes strings and
-/// hashes that expire. The last two are for a cluster alone.
-pub const ACL_RULE: &str = "~{f:* +evalsha +script|load +info +time +get +set +del +hget +hgetall +hset +hdel +pexpire \
+/// hashes that expire. What idles at one router and is short at another is recalled by messages on channels that have the fleet's
+/// name; a user that may not send or hear them shares all the same, and refuses a little more where it need not. The last two
+/// are for a cluster alone.
+pub const ACL_RULE: &str = "~{f:* &{f:* +publish +subscribe +evalsha +script|load +info +time +get +set +del +hget +hgetall +hset +hdel +pexpire \
                             +cluster|slots +asking";

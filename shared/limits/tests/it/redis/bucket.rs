@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use cofferdam_limits::BucketPolicy;
-use cofferdam_limits::redis::{Report, Room, Tokens, TokensReply};
+use cofferdam_limits::redis::{Dealing, Report, Room, Tokens, TokensReply};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -18,7 +18,10 @@ fn in_us(us: u64) -> Room {
 impl Held {
     /// Spends `cost` tokens of the tenant's bucket, as a call for each request does.
     pub(crate) fn spend(&mut self, cost: u32, bucket: BucketPolicy) -> TokensReply {
-        self.tokens('a', Tokens { bucket, report: Report::NOTHING, want: cost, min: cost })
+        self.tokens(
+            'a',
+            Tokens { bucket, report: Report::NOTHING, want: cost, min: cost, dealing: Dealing::PLAIN },
+        )
     }
 
     /// Takes everything, and returns when one more is there.
@@ -116,7 +119,13 @@ fn another_period_converts_the_level_and_rounds_it_down() {
     held.at(100_001);
     assert_eq!(held.spend(1, bucket("3/s", 10)).level, 1_300_003);
     assert_eq!(held.spend(0, bucket("1/7us", 10)).level, 9, "9.100021 sevenths");
-    let debt = Tokens { bucket: bucket("3/s", 10), report: Report::Spent(2), want: 0, min: 0 };
+    let debt = Tokens {
+        bucket: bucket("3/s", 10),
+        report: Report::Spent(2),
+        want: 0,
+        min: 0,
+        dealing: Dealing::PLAIN,
+    };
     assert_eq!(held.tokens('a', debt).level, -699_997);
     assert_eq!(held.spend(0, bucket("1/7us", 10)).level, -5, "-4.899979 sevenths");
 }
@@ -138,7 +147,7 @@ fn no_window_admits_more_than_capacity_and_rate() {
             let granted = held.spend(cost, plan).granted;
             if is_refunded {
                 let report = Report::Spent(-i64::from(granted));
-                held.tokens('a', Tokens { bucket: plan, report, want: 0, min: 0 });
+                held.tokens('a', Tokens { bucket: plan, report, want: 0, min: 0, dealing: Dealing::PLAIN });
             } else {
                 admitted.push((held.now_us, u64::from(granted)));
             }
@@ -170,7 +179,11 @@ fn a_denied_cost_leaves_what_is_there() {
 fn a_settled_cost_is_charged_down_to_minus_one_burst_and_given_back_up_to_the_burst() {
     let (mut held, plan) = (Held::start(), bucket("5/s", 10));
     let settle = |held: &mut Held, spent| {
-        held.tokens('a', Tokens { bucket: plan, report: Report::Spent(spent), want: 0, min: 0 }).level
+        held.tokens(
+            'a',
+            Tokens { bucket: plan, report: Report::Spent(spent), want: 0, min: 0, dealing: Dealing::PLAIN },
+        )
+        .level
     };
     assert_eq!(settle(&mut held, 13), -3 * 200_000);
     assert_eq!(held.spend(1, plan).room, in_us(800_000));

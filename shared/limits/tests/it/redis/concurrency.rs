@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cofferdam_limits::redis::{Op, Permits, PermitsReply, Reply};
+use cofferdam_limits::redis::{Dealing, Op, Permits, PermitsReply, Reply};
 
 use super::{Held, seq};
 
@@ -81,7 +81,14 @@ impl Schedule {
     }
 
     fn op(&self, number: u64, held: u32, want: u32) -> Permits {
-        Permits { limit: self.limit, seq: seq(number), held: Some(held), want, min: 0 }
+        Permits {
+            limit: self.limit,
+            seq: seq(number),
+            held: Some(held),
+            want,
+            min: 0,
+            dealing: Dealing::PLAIN,
+        }
     }
 
     fn stored(&mut self) -> Option<String> {
@@ -112,7 +119,7 @@ fn every_written_schedule_has_its_answers() {
 }
 
 fn permits(number: u64, held: u32, want: u32) -> Permits {
-    Permits { limit: 6, seq: seq(number), held: Some(held), want, min: 0 }
+    Permits { limit: 6, seq: seq(number), held: Some(held), want, min: 0, dealing: Dealing::PLAIN }
 }
 
 #[test]

@@ -2,16 +2,24 @@
 
 use std::time::Duration;
 
-use cofferdam_limits::redis::{Op, Permits, Replies, Reply, Report, Room, Shape, ShapeReply, Tokens, Window};
+use cofferdam_limits::redis::{
+    Dealing, Op, Permits, Replies, Reply, Report, Room, Shape, ShapeReply, Tokens, Window,
+};
 
 use super::{Held, bucket, seq};
 
 fn tokens(want: u32, capacity: u64) -> Op {
-    Op::Tokens(Tokens { bucket: bucket("5/s", capacity), report: Report::NOTHING, want, min: want })
+    Op::Tokens(Tokens {
+        bucket: bucket("5/s", capacity),
+        report: Report::NOTHING,
+        want,
+        min: want,
+        dealing: Dealing::PLAIN,
+    })
 }
 
 fn permit(number: u64, held: Option<u32>, limit: u32) -> Op {
-    Op::Permits(Permits { limit, seq: seq(number), held, want: 1, min: 1 })
+    Op::Permits(Permits { limit, seq: seq(number), held, want: 1, min: 1, dealing: Dealing::PLAIN })
 }
 
 fn granted(replies: &Replies) -> Vec<u64> {
@@ -62,7 +70,7 @@ fn what_a_refused_group_reports_is_written_all_the_same() {
     let (tenant, route) = (held.names.tokens(), held.names.route_tokens());
     let lease = |number, held, spent, want| {
         let report = Report::Account { seq: seq(number), held, spent };
-        Op::Tokens(Tokens { bucket: bucket("5/s", 10), report, want, min: 0 })
+        Op::Tokens(Tokens { bucket: bucket("5/s", 10), report, want, min: 0, dealing: Dealing::PLAIN })
     };
     held.one('a', &tenant, lease(1, 0, 0, 8));
     let refused = held.group(&[(&tenant, lease(2, 3, 1, 5)), (&route, tokens(4, 3))]);
@@ -77,7 +85,14 @@ fn every_kind_takes_part_in_a_group() {
     let mut held = Held::start();
     let (tenant, place, quota) = (held.names.tokens(), held.names.route_tokens(), held.names.window(60));
     let shape = Op::Shape(Shape { rate: "5/s".parse().unwrap(), depth: 0, max_wait: Duration::ZERO });
-    let window = Op::Window(Window { window_s: 60, limit: 3, report: Report::NOTHING, want: 1, min: 1 });
+    let window = Op::Window(Window {
+        window_s: 60,
+        limit: 3,
+        report: Report::NOTHING,
+        want: 1,
+        min: 1,
+        dealing: Dealing::PLAIN,
+    });
     let ops = [(&tenant, tokens(1, 10)), (&place, shape), (&quota, window)];
     assert_eq!(granted(&held.group(&ops)), [1, 1, 1]);
     assert_eq!(granted(&held.group(&ops)), [0, 0, 0], "the place is taken");

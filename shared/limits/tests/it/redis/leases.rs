@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use cofferdam_limits::redis::{Report, Room, Tokens, TokensReply};
+use cofferdam_limits::redis::{Dealing, Report, Room, Tokens, TokensReply};
 
 use super::{Held, bucket, seq};
 
 /// A lease of a bucket of 10 that fills with 5 a second.
 fn lease(number: u64, held: u32, spent: i64, want: u32) -> Tokens {
     let report = Report::Account { seq: seq(number), held, spent };
-    Tokens { bucket: bucket("5/s", 10), report, want, min: 0 }
+    Tokens { bucket: bucket("5/s", 10), report, want, min: 0, dealing: Dealing::PLAIN }
 }
 
 /// Whole tokens that are granted, left and outstanding.
@@ -73,13 +73,14 @@ fn an_account_that_ended_counts_as_spent() {
 }
 
 /// What is outstanding flows in only after its account has ended; were the key to end with the account, the bucket would be
-/// full at once, and what was spent in the account's last moment could be had twice.
+/// full at once, and
+/// (its tombstone lasts one TTL longer)  what was spent in the account's last moment could be had twice.
 #[test]
 fn a_key_outlives_its_last_account_by_what_that_held() {
     let mut held = Held::start();
     held.tokens('a', lease(1, 0, 0, 10));
     let key = held.names.tokens();
-    assert_eq!(held.ends_in(&key), 8_001_000);
+    assert_eq!(held.ends_in(&key), 12_001_000);
     held.at(6_000_001);
     assert_eq!(held.spend(1, bucket("5/s", 10)).room, Room::In(Duration::from_micros(199_999)));
 }
@@ -132,4 +133,39 @@ fn learning_stops_no_tokens() {
     held.tokens('a', lease(1, 0, 0, 0));
     held.at(1_000_000);
     assert_eq!(counts(held.tokens('a', lease(2, 0, 0, 3))), (3, 2, 3));
+}
+
+/// A report that was sent before the account ended and comes after it is booked against the account, once.
+#[test]
+fn a_report_that_comes_after_its_account_ended_is_charged_once() {
+    let mut held = Held::start();
+    held.tokens('a', lease(1, 0, 0, 10));
+    held.at(7_000_000);
+    // Nobody has looked meanwhile: what was held counts as spent, and flows back.
+    assert_eq!(counts(held.tokens('b', lease(1, 0, 0, 1))), (1, 4, 1));
+    // Six of the ten were not spent.
+    assert_eq!(
+        counts(held.tokens('a', lease(2, 0, 4, 0))),
+        (0, 9, 1),
+        "they come back, as far as there is room"
+    );
+    assert_eq!(
+        counts(held.tokens('a', lease(3, 0, 4, 0))),
+        (0, 9, 1),
+        "and the four are charged no second time"
+    );
+}
+
+#[test]
+fn a_call_that_is_repeated_after_its_account_ended_takes_nothing() {
+    let mut held = Held::start();
+    held.tokens('a', lease(7, 0, 0, 10));
+    held.at(9_000_000);
+    assert_eq!(counts(held.tokens('b', lease(1, 0, 0, 0))), (0, 10, 0));
+    for number in [6, 7] {
+        let late = held.tokens('a', lease(number, 0, 0, 10));
+        assert_eq!((late.stale, late.granted, late.outstanding), (true, 0, 0), "{number}");
+    }
+    held.at(12_000_001);
+    assert_eq!(held.tokens('a', lease(8, 0, 0, 10)).granted, 10, "a tombstone lasts a TTL");
 }

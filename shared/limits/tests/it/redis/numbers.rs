@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ::redis::{Value, cmd};
-use cofferdam_limits::redis::{Call, Op, Report, Room, Script, Tokens};
+use cofferdam_limits::redis::{Call, Dealing, Op, Report, Room, Script, Tokens};
 
 use super::{Held, START_US, add_call, bucket, seq};
 use crate::redis_server::RedisServer;
@@ -21,7 +21,16 @@ fn numbers_beyond_1e15_come_back_exact() {
     assert_eq!(held.field(&key, "t").unwrap(), (START_US + 1).to_string());
     assert_eq!(held.field(&key, "l").unwrap(), (full - 2 * 86_400_000_000 + 7).to_string());
     let settle = |held: &mut Held, spent| {
-        held.tokens('a', Tokens { bucket: plan, report: Report::Spent(spent), want: 0, min: 104_249 })
+        held.tokens(
+            'a',
+            Tokens {
+                bucket: plan,
+                report: Report::Spent(spent),
+                want: 0,
+                min: 104_249,
+                dealing: Dealing::PLAIN,
+            },
+        )
     };
     let debt = settle(&mut held, 300_000);
     assert_eq!(debt.level, -full);
@@ -101,7 +110,10 @@ fn the_servers_own_clock_and_expiry_are_used_where_no_test_holds_them() {
     cmd("SET").arg(names.epoch().as_str()).arg("run1:0").exec(&mut connection).unwrap();
     let mut builder = Call::builder(names.epoch(), &Held::session('a'), super::TTL);
     let report = Report::Account { seq: seq(1), held: 0, spent: 0 };
-    builder.op(&names.tokens(), Op::Tokens(Tokens { bucket: bucket("5/s", 10), report, want: 4, min: 0 }));
+    builder.op(
+        &names.tokens(),
+        Op::Tokens(Tokens { bucket: bucket("5/s", 10), report, want: 4, min: 0, dealing: Dealing::PLAIN }),
+    );
     let call = builder.build().unwrap();
     let mut commands = ::redis::pipe();
     commands.cmd("TIME");
@@ -111,6 +123,6 @@ fn the_servers_own_clock_and_expiry_are_used_where_no_test_holds_them() {
     let replies = call.read(&value).unwrap();
     let late_us = replies.now_us - (s * 1_000_000 + us);
     assert!(late_us < 5_000_000, "{late_us}");
-    // The account lives 6 s; what it holds then flows in within 0.8 s.
-    assert!((1_800..=6_801).contains(&ttl_ms), "{ttl_ms}");
+    // The account lives 6 s, and its tombstone as long; what it holds flows in within 0.8 s.
+    assert!((1_800..=12_001).contains(&ttl_ms), "{ttl_ms}");
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ::redis::{Connection, Value, cmd};
-use cofferdam_limits::redis::{Call, Op, Permits, Report, Script, Shape, Tokens, Window};
+use cofferdam_limits::redis::{Call, Dealing, Op, Permits, Report, Script, Shape, Tokens, Window};
 
 use super::{Held, Names, TTL, bucket, seq};
 use crate::redis_server::RedisServer;
@@ -14,12 +14,16 @@ fn call_of_every_kind(number: u64) -> Call {
     let names = Names::new();
     let report = Report::Account { seq: seq(number), held: 0, spent: 0 };
     let mut builder = Call::builder(names.epoch(), &Held::session('a'), TTL);
-    let permits = Permits { limit: 6, seq: seq(number), held: Some(0), want: 1, min: 0 };
-    let tokens = Tokens { bucket: bucket("5/s", 10), report, want: 1, min: 0 };
+    let permits =
+        Permits { limit: 6, seq: seq(number), held: Some(0), want: 1, min: 0, dealing: Dealing::PLAIN };
+    let tokens = Tokens { bucket: bucket("5/s", 10), report, want: 1, min: 0, dealing: Dealing::PLAIN };
     let exact = Tokens { report: Report::Spent(1), ..tokens };
     builder.group(&[(&names.permits(), Op::Permits(permits)), (&names.tokens(), Op::Tokens(tokens))]);
     builder.op(&names.route_tokens(), Op::Tokens(exact));
-    builder.op(&names.window(60), Op::Window(Window { window_s: 60, limit: 9, report, want: 1, min: 0 }));
+    builder.op(
+        &names.window(60),
+        Op::Window(Window { window_s: 60, limit: 9, report, want: 1, min: 0, dealing: Dealing::PLAIN }),
+    );
     let shape = Shape { rate: "5/s".parse().unwrap(), depth: 9, max_wait: Duration::from_secs(9) };
     builder.op(&names.window(1), Op::Shape(shape));
     builder.build().unwrap()

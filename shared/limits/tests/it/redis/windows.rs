@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use cofferdam_limits::redis::{Op, Reply, Report, Room, Window, WindowReply};
+use cofferdam_limits::redis::{Dealing, Op, Reply, Report, Room, Window, WindowReply};
 
 use super::{Held, START_US, seq};
 
@@ -30,7 +30,7 @@ impl Held {
 }
 
 fn quota(window_s: u32, limit: u64, cost: u32) -> Window {
-    Window { window_s, limit, report: Report::NOTHING, want: cost, min: cost }
+    Window { window_s, limit, report: Report::NOTHING, want: cost, min: cost, dealing: Dealing::PLAIN }
 }
 
 fn in_us(us: u64) -> Room {
@@ -144,7 +144,7 @@ fn a_clock_that_goes_back_waits_for_the_window_or_keeps_the_counts() {
 
 fn lease(number: u64, held: u32, spent: i64, want: u32) -> Window {
     let report = Report::Account { seq: seq(number), held, spent };
-    Window { window_s: 60, limit: 10, report, want, min: 0 }
+    Window { window_s: 60, limit: 10, report, want, min: 0, dealing: Dealing::PLAIN }
 }
 
 #[test]
@@ -179,4 +179,19 @@ fn what_is_outstanding_moves_into_the_window_in_which_it_may_be_spent() {
     held.at_s(60, 90);
     let later = held.window('c', Window { limit: 20, ..lease(1, 0, 0, 0) });
     assert_eq!((later.used, later.outstanding), (10, 0));
+}
+
+#[test]
+fn a_report_that_comes_after_its_account_ended_is_charged_once() {
+    let mut held = Held::start();
+    held.window('a', lease(1, 0, 0, 10));
+    held.at(7_000_000);
+    assert_eq!(held.window('b', lease(1, 0, 0, 0)).used, 10, "what was held counts as spent");
+    // Six were not spent, and the same call again changes nothing.
+    for _ in 0..2 {
+        let back = held.window('a', lease(2, 0, 4, 0));
+        assert_eq!((back.used, back.outstanding), (4, 0));
+    }
+    let late = held.window('a', lease(1, 0, 0, 10));
+    assert_eq!((late.stale, late.granted, late.used), (true, 0, 4));
 }

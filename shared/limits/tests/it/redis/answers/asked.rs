@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cofferdam_limits::redis::{Op, Permits, Report, Shape, Tokens, Window};
+use cofferdam_limits::redis::{Dealing, Keeps, Op, Permits, Report, Shape, Tokens, Window};
 use proptest::prelude::*;
 
 use crate::redis::model::Step;
@@ -97,8 +97,16 @@ pub(super) fn steps(asks: &[Ask], names: &Names, limits: Limits, nth: u64) -> Ve
 }
 
 impl Ask {
+    /// What it needs, takes at most and keeps, out of the numbers at hand.
+    fn dealing(&self) -> Dealing {
+        let keeps = [Keeps::Nothing, Keeps::Spare, Keeps::Returned][self.which % 3];
+        let need = if self.which < 4 { self.want } else { self.want / 2 * (self.which as u32 % 2) };
+        Dealing { need, parts: [1, 1, 4, 8][self.held as usize % 4], keeps }
+    }
+
     fn step(&self, names: &Names, limits: Limits, nth: u64) -> (cofferdam_limits::redis::Key, Op) {
         let (which, min, want) = (self.which, self.min, self.want);
+        let dealing = self.dealing();
         let pick = |fixed| if limits == Limits::Change { which } else { fixed };
         let number = seq((2 * nth + 1).saturating_sub(2 * self.age).max(1));
         let report = match self.has_account {
@@ -107,11 +115,12 @@ impl Ask {
         };
         let tokens = |fixed| {
             let (rate, capacity) = BUCKETS[pick(fixed)];
-            Op::Tokens(Tokens { bucket: bucket(rate, capacity), report, want, min })
+            Op::Tokens(Tokens { bucket: bucket(rate, capacity), report, want, min, dealing })
         };
         match self.kind {
             Kind::Permits => {
-                let op = Permits { limit: which as u32, seq: number, held: Some(self.held), want, min };
+                let op =
+                    Permits { limit: which as u32, seq: number, held: Some(self.held), want, min, dealing };
                 (names.permits(), Op::Permits(op))
             }
             Kind::Tokens => (names.tokens(), tokens(0)),
@@ -119,7 +128,7 @@ impl Ask {
             Kind::Window => {
                 let window_s = [3, 10][which % 2];
                 let limit = if want > 14 { 1 << 36 } else { 1 + 3 * which as u64 };
-                (names.window(window_s), Op::Window(Window { window_s, limit, report, want, min }))
+                (names.window(window_s), Op::Window(Window { window_s, limit, report, want, min, dealing }))
             }
             Kind::Shape => {
                 let rate = BUCKETS[pick(1) % 3].0.parse().unwrap();

@@ -5,6 +5,7 @@
 //! `min`, it is done anew with nothing granted.
 
 mod accounts;
+mod contention;
 mod moment;
 mod permits;
 mod shape;

@@ -3,6 +3,7 @@
 use cofferdam_limits::redis::{Reply, Report, Tokens, TokensReply};
 
 use super::accounts::{Accounts, Booked, share};
+use super::contention::Mark;
 use super::moment::{Moment, Outcome, Stored, ceil, room};
 
 #[derive(Debug, Clone)]
@@ -12,6 +13,7 @@ pub(super) struct Bucket {
     period: i128,
     at: i128,
     accounts: Accounts,
+    mark: Mark,
 }
 
 /// A bucket's policy.
@@ -84,7 +86,8 @@ impl Policy {
                 to_limit.max(last - moment.now) + ceil(outstanding.min(self.capacity) * self.p, self.n)
             }
         };
-        us.max(moment.start + self.fill_time() - moment.now)
+        let remembered = present.accounts.remembered_until(moment) - moment.now;
+        us.max(moment.start + self.fill_time() - moment.now).max(remembered)
     }
 }
 
@@ -95,21 +98,24 @@ pub(super) fn ask(bucket: Option<&Bucket>, op: &Tokens, moment: &Moment<'_>) -> 
     let mut present = policy.present(bucket, moment);
     present.level = present.level.min(policy.beside(present.accounts.outstanding()));
     let (mut stale, mut want, mut is_new) = (false, i128::from(op.want), true);
-    match present.accounts.book(op.report, op.want, moment) {
+    match present.accounts.book(op.report, op.want, op.dealing.keeps, moment) {
         Booked::Old { stale: is_stale, want: stored } => (stale, want, is_new) = (is_stale, stored, false),
-        Booked::Back(tokens) => {
+        Booked::Back(tokens, _) => {
             let level = (present.level + tokens * p).max(-policy.full());
             present.level = level.min(policy.beside(present.accounts.outstanding()));
         }
     }
     let (available, min) = (present.level.div_euclid(p).max(0), i128::from(op.min));
     let wanted = present.accounts.wanted(moment, want);
-    let offer = if is_new { share(available, op.want, wanted, op.min) } else { 0 };
+    let offer = if is_new { share(available, op.want, wanted, op.min, op.dealing) } else { 0 };
     let wait = match min {
         min if min > capacity => None,
         min if min <= available => Some(0),
         min => Some(present.ahead + policy.until(present.level, min * p)),
     };
+    let mut mark = bucket.map_or_else(Mark::default, |bucket| bucket.mark);
+    let is_short = is_new && offer < op.dealing.need.into();
+    let contention = mark.meet(is_short, present.accounts.is_idle(moment), moment);
     let grant = if moment.gives { offer } else { 0 };
     let says = grant > 0 || op.report != Report::Spent(0);
     if is_new {
@@ -123,18 +129,20 @@ pub(super) fn ask(bucket: Option<&Bucket>, op: &Tokens, moment: &Moment<'_>) -> 
         outstanding: present.accounts.outstanding().try_into().unwrap(),
         room: room(wait),
         wanted: wanted.try_into().unwrap(),
+        contention,
     });
     let stored = match (is_new, bucket) {
-        (true, _) if says => store(&policy, present, op, moment),
+        (true, _) if says => store(&policy, present, mark, op, moment),
         (true, Some(bucket)) if present.is_reset && wait.is_some_and(|us| us > 0) => {
-            Stored::Touched(Bucket { at: moment.now, ..bucket.clone() })
+            Stored::Touched(Bucket { at: moment.now, mark, ..bucket.clone() })
         }
+        (true, Some(bucket)) => Stored::Touched(Bucket { mark, ..bucket.clone() }),
         _ => Stored::Unchanged,
     };
     Outcome { reply, has_min: offer >= min, stored }
 }
 
-fn store(policy: &Policy, present: Present, op: &Tokens, moment: &Moment<'_>) -> Stored<Bucket> {
+fn store(policy: &Policy, present: Present, mark: Mark, op: &Tokens, moment: &Moment<'_>) -> Stored<Bucket> {
     let is_full = present.level >= policy.full() && moment.now - moment.start >= policy.fill_time();
     let has_account = matches!(op.report, Report::Account { .. });
     if is_full && !has_account && present.accounts.is_empty() && moment.forgets {
@@ -142,5 +150,5 @@ fn store(policy: &Policy, present: Present, op: &Tokens, moment: &Moment<'_>) ->
     }
     let lifetime = policy.lifetime(&present, moment);
     let Present { level, ahead, accounts, .. } = present;
-    Stored::Until(Bucket { level, period: policy.p, at: moment.now + ahead, accounts }, lifetime)
+    Stored::Until(Bucket { level, period: policy.p, at: moment.now + ahead, accounts, mark }, lifetime)
 }

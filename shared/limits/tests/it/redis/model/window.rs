@@ -3,6 +3,7 @@
 use cofferdam_limits::redis::{Reply, Report, Window, WindowReply};
 
 use super::accounts::{Account, Accounts, Booked, share};
+use super::contention::Mark;
 use super::moment::{Moment, Outcome, Stored, ceil, room};
 
 #[derive(Debug, Clone)]
@@ -11,6 +12,7 @@ pub(super) struct Counters {
     current: i128,
     previous: i128,
     accounts: Accounts,
+    mark: Mark,
 }
 
 const MOST: i128 = (1 << 37) - 1;
@@ -19,9 +21,15 @@ const MOST: i128 = (1 << 37) - 1;
 fn present(stored: Option<&Counters>, length: i128, moment: &Moment<'_>) -> Counters {
     let index = moment.now.div_euclid(length);
     let Some(stored) = stored else {
-        return Counters { index, current: 0, previous: 0, accounts: Accounts::default() };
+        return Counters {
+            index,
+            current: 0,
+            previous: 0,
+            accounts: Accounts::default(),
+            mark: Mark::default(),
+        };
     };
-    let (ended, accounts) = stored.accounts.split(moment);
+    let (mark, (ended, accounts)) = (stored.mark, stored.accounts.split(moment));
     let everyone: Vec<Account> = accounts.iter().copied().chain(ended).collect();
     let held_until = |from: i128, to: Option<i128>| -> i128 {
         let within = |account: &&Account| account.ends > from && to.is_none_or(|to| account.ends <= to);
@@ -30,12 +38,16 @@ fn present(stored: Option<&Counters>, length: i128, moment: &Moment<'_>) -> Coun
     let (begins, current, previous) = (index * length, stored.current, stored.previous);
     let moves = held_until(begins, None);
     match stored.index - index {
-        1 => Counters { index: index + 1, current, previous, accounts },
-        0.. => Counters { index, current, previous, accounts },
-        -1 => Counters { index, current: moves, previous: (current - moves).max(0), accounts },
-        _ => {
-            Counters { index, current: moves, previous: held_until(begins - length, Some(begins)), accounts }
-        }
+        1 => Counters { index: index + 1, current, previous, accounts, mark },
+        0.. => Counters { index, current, previous, accounts, mark },
+        -1 => Counters { index, current: moves, previous: (current - moves).max(0), accounts, mark },
+        _ => Counters {
+            index,
+            current: moves,
+            previous: held_until(begins - length, Some(begins)),
+            accounts,
+            mark,
+        },
     }
 }
 
@@ -68,9 +80,12 @@ pub(super) fn ask(stored: Option<&Counters>, op: &Window, moment: &Moment<'_>) -
     let mut counters = present(stored, length, moment);
     let elapsed_s = (moment.now.div_euclid(1_000_000) - counters.index * window_s).max(0);
     let (mut stale, mut want, mut is_new) = (false, i128::from(op.want), true);
-    match counters.accounts.book(op.report, op.want, moment) {
+    match counters.accounts.book(op.report, op.want, op.dealing.keeps, moment) {
         Booked::Old { stale: is_stale, want: stored } => (stale, want, is_new) = (is_stale, stored, false),
-        Booked::Back(back) => {
+        Booked::Back(back, ended) => {
+            // What was left unspent in a window before was used there.
+            let is_past = ended.is_some_and(|ended| ended < counters.index * length);
+            let back = if is_past { back.min(0) } else { back };
             counters.current = (counters.current - back).max(counters.accounts.outstanding()).min(MOST);
         }
     }
@@ -84,7 +99,9 @@ pub(super) fn ask(stored: Option<&Counters>, op: &Window, moment: &Moment<'_>) -
         }
     };
     let wanted = counters.accounts.wanted(moment, want);
-    let offer = if is_new { share((limit - used).max(0), op.want, wanted, op.min) } else { 0 };
+    let offer = if is_new { share((limit - used).max(0), op.want, wanted, op.min, op.dealing) } else { 0 };
+    let (is_short, is_idle) = (is_new && offer < op.dealing.need.into(), counters.accounts.is_idle(moment));
+    let contention = counters.mark.meet(is_short, is_idle, moment);
     let grant = if moment.gives { offer } else { 0 };
     if is_new {
         counters.current = (counters.current + grant).min(MOST);
@@ -96,9 +113,14 @@ pub(super) fn ask(stored: Option<&Counters>, op: &Window, moment: &Moment<'_>) -
         used: counters.used(elapsed_s, window_s).try_into().unwrap(),
         room: room(wait),
         outstanding: counters.accounts.outstanding().try_into().unwrap(),
+        contention,
     });
     let says = is_new && (grant > 0 || op.report != Report::Spent(0));
-    let stored = if says { store(counters, length, op, moment) } else { Stored::Unchanged };
+    let stored = match stored {
+        _ if says => store(counters, length, op, moment),
+        Some(stored) => Stored::Touched(Counters { mark: counters.mark, ..stored.clone() }),
+        None => Stored::Unchanged,
+    };
     Outcome { reply, has_min: offer >= min, stored }
 }
 
@@ -109,5 +131,6 @@ fn store(counters: Counters, length: i128, op: &Window, moment: &Moment<'_>) -> 
         return Stored::Gone;
     }
     let last = counters.accounts.last().map_or(0, |last| last.div_euclid(length)).max(counters.index);
-    Stored::Until(counters, (last + 2) * length - moment.now)
+    let ends = ((last + 2) * length).max(counters.accounts.remembered_until(moment));
+    Stored::Until(counters, ends - moment.now)
 }

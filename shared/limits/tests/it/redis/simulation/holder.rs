@@ -1,7 +1,7 @@
 //! A session that holds permits, by the written rules: bound to its cap before it sends, to its deadline from the first
 //! sending, and to what an answer leaves it.
 
-use cofferdam_limits::redis::{Key, Op, Permits, Reply};
+use cofferdam_limits::redis::{Dealing, Key, Op, Permits, Reply};
 
 use super::world::{Heard, MARGIN_US, N_ROUTERS, Router, TTL, Terms};
 use crate::redis::concurrency::cap_of;
@@ -65,7 +65,14 @@ impl Router for Holder {
             self.cap = self.cap.min(self.in_use());
         }
         let held = Some(self.cap.max(self.in_use()));
-        let op = Permits { limit: terms.limit, seq: seq(self.number), held, want, min: 0 };
+        let op = Permits {
+            limit: terms.limit,
+            seq: seq(self.number),
+            held,
+            want,
+            min: 0,
+            dealing: Dealing::PLAIN,
+        };
         self.pending = Some(Pending { number: self.number, op, first_sent: now });
         (self.number, Op::Permits(op))
     }

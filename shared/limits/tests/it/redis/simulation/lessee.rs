@@ -1,7 +1,7 @@
 //! A session that spends leased tokens, by the written rules: it answers for what it was granted, and drops what is left at
 //! its deadline, before the server does.
 
-use cofferdam_limits::redis::{Key, Op, Reply, Report, Tokens};
+use cofferdam_limits::redis::{Dealing, Key, Op, Reply, Report, Tokens};
 
 use super::world::{Heard, MARGIN_US, Router, TTL, Terms, World};
 use crate::redis::{Names, seq};
@@ -48,7 +48,7 @@ impl Router for Lessee {
             self.unspent = 0;
         }
         let report = Report::Account { seq: seq(self.number), held: self.unspent, spent: self.spent };
-        let op = Tokens { bucket: terms.bucket(), report, want, min: 0 };
+        let op = Tokens { bucket: terms.bucket(), report, want, min: 0, dealing: Dealing::PLAIN };
         self.pending = Some(Pending { number: self.number, op, first_sent: now });
         (self.number, Op::Tokens(op))
     }

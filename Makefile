@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # The engine's own compose, or the older command beside it.
 COMPOSE = $$(docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p cofferdam -f deploy/compose.yaml
-.PHONY: demo fleet-up fleet-down test soak lint bench bench-limits bench-peers bench-count faults-limits limits-live incidents fuzz audit help prerequisites
+.PHONY: demo fleet-up fleet-down test soak lint bench bench-limits exactness bench-peers bench-count faults-limits limits-live incidents fuzz audit help prerequisites
 
 demo: ## Watch one noisy and one poisonous tenant meet a fleet (45 s after the build)
 	cargo run --release -- demo
@@ -34,6 +34,9 @@ bench: ## Run the criterion benches, each beside its reference, and print the ra
 
 bench-limits: ## Measure what sharing limits through Redis costs: calls and memory (3 min)
 	cargo bench --bench limits
+
+exactness: ## Play a million requests to routers that share limits, beside one exact limiter (10 min)
+	EXACTNESS_REQUESTS=16500 cargo test -p cofferdam-limits --test it exactness -- --nocapture
 
 bench-peers: ## Measure router and agent beside nginx and HAProxy (45 min; PEERS='--rounds 3 limits' for less)
 	benches/peers/run.py $(PEERS)

@@ -36,6 +36,21 @@ impl Collector for SharingCollector {
             ("cofferdam_store_script_loads", "Times that the script was loaded", link.script_loads),
             ("cofferdam_store_asked", "Requests that waited for the store's word", sharing.asked),
             ("cofferdam_store_alone", "Requests decided by this router's share", sharing.alone),
+            (
+                "cofferdam_store_recalls_sent",
+                "Calls upon which other routers were asked to return what idles with them",
+                sharing.recalls_sent,
+            ),
+            (
+                "cofferdam_store_recalls_answered",
+                "Times that this router returned what idled here because others were short of it",
+                sharing.recalls_answered,
+            ),
+            (
+                "cofferdam_limits_false_refusals_possible",
+                "Requests refused before every router had returned what idled with it",
+                sharing.false_refusals_possible,
+            ),
             ("cofferdam_store_given_up", "Times that the store was given up", sharing.given_up),
         ];
         for (name, help, value) in counters {

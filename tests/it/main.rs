@@ -68,6 +68,7 @@ mod routing;
 mod runtime;
 mod settings;
 mod shared_limits;
+mod shared_limits_recall;
 mod shared_limits_start;
 mod simulate;
 mod states;

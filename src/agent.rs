@@ -201,6 +201,7 @@ impl CellArgs {
             refusals_every: self.clients.refusals_every,
             drain_grace: self.drain_grace,
             drain_deadline: self.drain_deadline,
+            admin_hosts: self.sockets.admin_host.clone(),
             backend_protocol: behind.protocol.into(),
             ..Settings::new(self.cell.clone(), behind.backend)
         };

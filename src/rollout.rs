@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::asked::At;
 
@@ -29,8 +29,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let release = |answer: &Value| shown(&answer["release"]);
     match &args.command {
         Command::Show(at) => at.ask("/placement/release", |client, url| client.get(url), release),
-        Command::Stop(at) => at.ask("/placement/release/stop", |client, url| client.post(url), release),
-        Command::Go(at) => at.ask("/placement/release/go", |client, url| client.post(url), release),
+        Command::Stop(at) => {
+            at.ask("/placement/release/stop", |client, url| client.post(url).json(&Map::new()), release)
+        }
+        Command::Go(at) => {
+            at.ask("/placement/release/go", |client, url| client.post(url).json(&Map::new()), release)
+        }
     }
 }
 

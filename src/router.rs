@@ -131,6 +131,7 @@ async fn serve(
         drain_deadline: args.drain_deadline,
         store: endpoint.map(|endpoint| SharedStore { endpoint, budget: args.store_budget }),
         state: args.state.clone(),
+        admin_hosts: args.sockets.admin_host.clone(),
         ownership: sockets.ownership,
         ..Settings::default()
     };

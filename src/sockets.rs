@@ -33,6 +33,11 @@ pub(crate) struct SocketArgs {
     /// socket's path
     #[arg(long, env = "COFFERDAM_HANDOVER", value_name = "PATH")]
     handover: Option<PathBuf>,
+
+    /// More names by which operators ask the admin listener, with commas: it answers by localhost, loopback addresses and the
+    /// address that it listens on, so that no page in a browser reaches it by a name of its own
+    #[arg(long, env = "COFFERDAM_ADMIN_HOST", value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) admin_host: Vec<String>,
 }
 
 /// Flags of every process that serves clients: what they may hold of it, and how often it logs whom it refused.

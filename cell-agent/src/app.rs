@@ -122,22 +122,24 @@ impl Agent {
         let health = watch_backend(&settings, &mut control);
         let (rates, leaving) = (Rates::default(), Leaving::default());
         control.spawn(rates.clone().watch(Arc::clone(&metrics), compartments.clone()));
-        let drills = listeners.admin.map(|listener| {
-            let drills = Arc::new(Drills::default());
-            registry.register_collector(Box::new(DrillsCollector(Arc::clone(&drills))));
-            aside.serve(listener, admin::routes(Arc::clone(&drills), Arc::clone(&rules)));
-            drills
-        });
+        let drills = listeners.admin.is_some().then(|| Arc::new(Drills::default()));
+        let source = report::Source {
+            cell: settings.cell.clone(),
+            compartments: compartments.clone(),
+            routers: Arc::clone(&routers),
+            rates: rates.clone(),
+            leaving: leaving.clone(),
+            drills: drills.clone(),
+            rules: Arc::clone(&rules),
+        };
+        if let (Some(listener), Some(drills)) = (listeners.admin, &drills) {
+            registry.register_collector(Box::new(DrillsCollector(Arc::clone(drills))));
+            let routes = admin::routes(Arc::clone(drills), Arc::clone(&rules));
+            let routes = routes.merge(report::operators_routes(source.clone()));
+            aside.serve_operators(listener, routes, &settings.admin_hosts);
+        }
         if let Some(listener) = listeners.probes {
-            let saturation = report::routes(report::Source {
-                cell: settings.cell.clone(),
-                compartments: compartments.clone(),
-                routers: Arc::clone(&routers),
-                rates: rates.clone(),
-                leaving: leaving.clone(),
-                drills: drills.clone(),
-                rules: Arc::clone(&rules),
-            });
+            let saturation = report::routes(source);
             let ready = readiness(Arc::clone(&health), &drain);
             let routes = Probes::new(registry, ready).routes().merge(saturation);
             // Who asks a process that follows another hears what that one would have said.

@@ -1,5 +1,5 @@
 //! How full the cell is, told in two ways: a line on every answer, and the whole at `/saturation` of the probe
-//! listener.
+//! listener, and with the names of tenants at that of the admin listener.
 //!
 //! `/saturation` answers one JSON object, [`CellReport`]. Numbers that grow do so since the `epoch`, which is when the
 //! agent started, in microseconds of Unix time; `sequence` grows with each report of an epoch, so that a reader can put
@@ -120,12 +120,21 @@ pub(crate) struct Source {
     pub(crate) rules: Arc<ArcSwap<Rules>>,
 }
 
-/// `/saturation`, for the probe listener.
+/// `/saturation`, for the probe listener: numbers, and no tenant's name.
 pub(crate) fn routes(source: Source) -> Router {
     Router::new().route("/saturation", get(saturation)).with_state(source)
 }
 
+/// The same for operators, with the names.
+pub(crate) fn operators_routes(source: Source) -> Router {
+    Router::new().route("/saturation", get(saturation_by_name)).with_state(source)
+}
+
 async fn saturation(State(source): State<Source>) -> Json<CellReport> {
+    Json(CellReport { top_tenants: None, ..CellReport::new(&source) })
+}
+
+async fn saturation_by_name(State(source): State<Source>) -> Json<CellReport> {
     Json(CellReport::new(&source))
 }
 
@@ -150,8 +159,9 @@ struct CellReport {
     classes: Vec<ClassReport>,
     /// Tenants that hold or wait for a place and have a compartment of their own.
     tenants: usize,
-    /// Those who hold the most places, the most first.
-    top_tenants: Vec<TenantReport>,
+    /// Those who hold the most places, the most first; for operators alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_tenants: Option<Vec<TenantReport>>,
     /// Drills that go on, without the names of tenants.
     drills: Vec<String>,
     /// Breakers that are open or let a few try, by what they guard.
@@ -226,7 +236,7 @@ impl CellReport {
             eps: errors.into(),
             classes: now.classes.iter().map(class).collect(),
             tenants: now.tenants,
-            top_tenants: now.top_tenants.iter().map(TenantReport::new).collect(),
+            top_tenants: Some(now.top_tenants.iter().map(TenantReport::new).collect()),
             drills: drills.map(|drill| drill.without_names()).collect(),
             open_breakers: rules.load().breakers.not_closed(),
             router: router.map(RouterReport::new),

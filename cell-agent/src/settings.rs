@@ -58,6 +58,8 @@ pub struct Settings {
     pub upstream: UpstreamLimits,
     /// How often refusals are summed up in the log; never at zero.
     pub refusals_every: Duration,
+    /// The names by which operators ask the admin listener, beside this machine's own.
+    pub admin_hosts: Vec<String>,
     /// How often it is checked that the backend takes connections.
     pub check_every: Duration,
 }
@@ -84,6 +86,7 @@ impl Settings {
                 ..UpstreamLimits::default()
             },
             refusals_every: Duration::from_secs(60),
+            admin_hosts: Vec::new(),
             check_every: Duration::from_millis(500),
         }
     }

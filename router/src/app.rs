@@ -195,7 +195,7 @@ impl Router {
         };
         let last_reload_error = Arc::clone(&admin.last_reload_error);
         if let Some(listener) = listeners.admin {
-            aside.serve(listener, admin::routes(admin));
+            aside.serve_operators(listener, admin::routes(admin), &settings.admin_hosts);
         }
         if let Some(listener) = listeners.probes {
             aside.serve(listener, Probes::new(registry, readiness(drain.clone(), gate.clone())).routes());

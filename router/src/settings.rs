@@ -44,6 +44,8 @@ pub struct Settings {
     pub first_answer_wait: Duration,
     /// The folder in which this router, and no other, keeps what it has to know before it can ask the store.
     pub state: Option<PathBuf>,
+    /// The names by which operators ask the admin listener, beside this machine's own.
+    pub admin_hosts: Vec<String>,
     /// Whether that folder is this process's to change, as far as no store says what is in it.
     pub ownership: Ownership,
 }
@@ -65,6 +67,7 @@ impl Default for Settings {
             store: None,
             first_answer_wait: Duration::from_secs(1),
             state: None,
+            admin_hosts: Vec::new(),
             ownership: Ownership::default(),
         }
     }

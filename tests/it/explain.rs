@@ -144,7 +144,7 @@ async fn limits_that_are_used_up_are_named_and_so_is_an_override() {
     assert_eq!(router.ask(get("/", "initech")).await.status(), 429);
     let body = r#"{"burst": 9, "for": "1h", "author": "ops", "reason": "a flood"}"#;
     let put = format!(
-        "PUT /tenants/initech/limits HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n{body}",
+        "PUT /tenants/initech/limits HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     assert_eq!(raw::ask(router.admin, put).await.status(), 200);
@@ -164,8 +164,10 @@ async fn a_tenant_that_an_operator_moved_is_told_with_who_why_and_until_when() {
         &format!("{PINS}limits: {{ routers: 1 }}\n"),
     ));
     let body = r#"{"to": ["cell-b", "cell-a"], "for": "1h", "author": "ops", "reason": "an import"}"#;
-    let put =
-        format!("PUT /tenants/acme/pin HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let put = format!(
+        "PUT /tenants/acme/pin HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
     assert_eq!(raw::ask(router.admin, put).await.status(), 200);
     let told = json_of(&router, "acme").await;
     assert_eq!(told["placement"]["shard"], json!(["cell-b", "cell-a"]));

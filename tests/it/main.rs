@@ -7,6 +7,7 @@
 mod support;
 
 mod accepted;
+mod admin;
 mod advise;
 mod alerts;
 mod asking;

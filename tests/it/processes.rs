@@ -157,7 +157,7 @@ async fn a_hangup_takes_the_new_file_and_a_bad_one_changes_nothing_and_says_why(
     let cells = [a.address, b.address];
     let fleet = RealFleet::start(0, &[], |_| revision(1, &cells, PINS)).await;
     let admin = async || -> serde_json::Value {
-        let answer = raw::ask(fleet.admin, "GET /fleet HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        let answer = raw::ask(fleet.admin, "GET /fleet HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
         serde_json::from_slice(&answer.body).unwrap()
     };
     assert_eq!(raw::ask(fleet.data, get("/", "acme")).await.text(), "a");

@@ -82,8 +82,9 @@ async fn standing(router: &TestRouter) -> Value {
 }
 
 async fn order(router: &TestRouter, order: &str) -> (u16, String) {
-    let request =
-        format!("POST /placement/release/{order} HTTP/1.1\r\nhost: admin\r\ncontent-length: 0\r\n\r\n");
+    let request = format!(
+        "POST /placement/release/{order} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 0\r\n\r\n"
+    );
     let answer = raw::ask(router.admin, request).await;
     (answer.status(), answer.text())
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::message::{Framing, Head, read_body, read_head, read_part};
 use super::within;
@@ -28,6 +28,14 @@ impl Client {
     pub(crate) async fn connect(to: SocketAddr) -> Self {
         let stream = within("connect", TcpStream::connect(to)).await.unwrap();
         stream.set_nodelay(true).unwrap();
+        Self { stream: BufReader::new(stream) }
+    }
+
+    /// The same, from an address of this machine's.
+    pub(crate) async fn from(address: [u8; 4], to: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from((address, 0))).unwrap();
+        let stream = within("connect", socket.connect(to)).await.unwrap();
         Self { stream: BufReader::new(stream) }
     }
 

@@ -70,7 +70,7 @@ impl TestRouter {
 
     /// An answer of the admin listener.
     pub(crate) async fn admin(&self, path: &str) -> Value {
-        let answer = raw::ask(self.admin, format!("GET {path} HTTP/1.1\r\nhost: admin\r\n\r\n")).await;
+        let answer = raw::ask(self.admin, format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n")).await;
         assert_eq!(answer.status(), 200, "{answer:?}");
         serde_json::from_slice(&answer.body).unwrap()
     }
@@ -112,8 +112,9 @@ impl TestRouter {
 /// Tells an admin listener something.
 pub(crate) async fn tell(admin: SocketAddr, method: &str, path: &str, body: &str) -> raw::Answer {
     let length = body.len();
-    let request =
-        format!("{method} {path} HTTP/1.1\r\nhost: admin\r\ncontent-length: {length}\r\n\r\n{body}");
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
     raw::ask(admin, request).await
 }
 

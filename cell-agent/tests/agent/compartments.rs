@@ -1,6 +1,6 @@
 //! What is refused, for which reason, and who never notices.
 
-use crate::support::{TestBackend, TestCell, eventually, refusal};
+use crate::support::{TestBackend, TestCell, eventually, probe, refusal};
 
 const ROUTES: &str = "
 routes:
@@ -199,6 +199,9 @@ async fn probes_answer_and_show_the_compartments_while_everything_is_full() {
     let report = cell.saturation().await;
     assert_eq!(report["cell"], "cell-a");
     assert_eq!(report["saturation"], 1.0);
+    assert_eq!(report["top_tenants"], serde_json::Value::Null, "names are for operators");
+    let report = probe(&cell.client, cell.admin, "/saturation").await.1;
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert_eq!(report["top_tenants"][0], serde_json::json!({ "tenant": "acme", "used": 2, "queued": 0 }));
     backend.release(2);
     for held in held.into_iter().chain([waiting]) {

@@ -19,7 +19,7 @@ async fn a_drain_finishes_what_is_in_flight_and_sends_who_waits_to_the_other_cel
     let waiting = cell.go("globex", "/");
     cell.until("default", "queued", 1).await;
 
-    let TestCell { data, probes, client, running } = cell;
+    let TestCell { data, probes, client, running, .. } = cell;
     let leaving = tokio::spawn(running.shutdown());
     let refused = waiting.await.unwrap();
     assert_eq!(refusal(&refused), (503, "cell"));
@@ -48,7 +48,7 @@ async fn while_it_is_leaving_readiness_is_off_and_requests_are_served() {
         settings.drain_grace = Duration::from_secs(3600);
     });
     eventually(async || cell.probe("/readyz").await.0 == 200).await;
-    let TestCell { data, probes, client, running } = cell;
+    let TestCell { data, probes, client, running, .. } = cell;
     let leaving = tokio::spawn(running.shutdown());
     eventually(async || probe(&client, probes, "/readyz").await == (503, "draining\n".to_owned())).await;
     let url = format!("http://{data}/");

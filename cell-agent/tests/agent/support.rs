@@ -28,6 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct TestCell {
     pub(crate) data: SocketAddr,
     pub(crate) probes: SocketAddr,
+    pub(crate) admin: SocketAddr,
     pub(crate) client: Client,
     pub(crate) running: Running,
 }
@@ -72,12 +73,12 @@ impl TestCell {
         // A machine that stands still makes no loss of a connection's age.
         settings.upstream.aged = PATIENCE;
         set(&mut settings);
-        let (data, probes) = (any_port(), any_port());
-        let addresses = (data.local_addr().unwrap(), probes.local_addr().unwrap());
-        let listeners = Listeners { data: vec![data], probes: Some(probes), admin: None };
+        let (data, probes, admin) = (any_port(), any_port(), any_port());
+        let [at_data, at_probes, at_admin] = [&data, &probes, &admin].map(|it| it.local_addr().unwrap());
+        let listeners = Listeners { data: vec![data], probes: Some(probes), admin: Some(admin) };
         let running = Agent::start(&fleet, settings, listeners).unwrap();
         let client = Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
-        Self { data: addresses.0, probes: addresses.1, client, running }
+        Self { data: at_data, probes: at_probes, admin: at_admin, client, running }
     }
 
     pub(crate) fn get(&self, tenant: &str, path: &str) -> RequestBuilder {

@@ -178,16 +178,15 @@ fn no_cell_left(reached: bool, refused: Option<(CellRefusal, Option<Duration>)>)
 }
 
 fn refusal(refusal: CellRefusal, wait: Option<Duration>) -> Rejection {
-    let detail = match refusal.cause {
-        RefusalCause::Full => format!("the cell refused: its {} is full", refusal.reason),
-        RefusalCause::Cap => "the cell refused: a cap of the route or its dependency is reached".to_owned(),
-        RefusalCause::BackendUnreachable => "the cell refused: its backend takes no connection".to_owned(),
-        RefusalCause::BreakerOpen if refusal.reason == CellReason::Cell => {
-            "the cell refused: the breaker of its backend is open".to_owned()
-        }
-        RefusalCause::BreakerOpen => "the cell refused: the breaker of a dependency is open".to_owned(),
-        RefusalCause::Draining => "the cell refused: it drains".to_owned(),
+    let why = match (refusal.cause, refusal.reason) {
+        (RefusalCause::Full, reason) => format!("its {reason} is full"),
+        (RefusalCause::Cap, _) => "a cap of the route or its dependency is reached".to_owned(),
+        (RefusalCause::BackendUnreachable, _) => "its backend takes no connection".to_owned(),
+        (RefusalCause::BreakerOpen, CellReason::Cell) => "the breaker of its backend is open".to_owned(),
+        (RefusalCause::BreakerOpen, _) => "the breaker of a dependency is open".to_owned(),
+        (RefusalCause::Draining, _) => "it drains".to_owned(),
     };
+    let detail = format!("the cell refused: {why}");
     let rejection = Rejection::new(Reason::Cell(refusal), detail);
     match wait {
         Some(wait) => rejection.retry_after(wait),

@@ -96,7 +96,6 @@ async fn what_keeps_the_store_from_being_used_is_told_in_one_word() {
     is(&open(&at(&format!(":{ENCODED}@"))), "shared").await;
     is(&open(&format!("{}/99", at(&format!(":{ENCODED}@")))), "wrong_database").await;
     is(&open("redis://127.0.0.1:1"), "unreachable").await;
-    is(&open(&format!("rediss://127.0.0.1:{}", port(&server))), "tls_failure").await;
     let few = server_with_user("~{f:* +info +time");
     is(&open(&url("redis", &few)), "forbidden").await;
 }

@@ -27,7 +27,9 @@ async fn a_server_that_nobody_vouches_for_is_refused() {
     let certificates = Certificates::make();
     let (_server, port) = certificates.server(false);
     let other = Certificates::make().path("ca.crt");
-    refused(&open(&format!("rediss://localhost:{port}?ca={}", other.display())), "ca.crt: ").await;
+    let link = open(&format!("rediss://localhost:{port}?ca={}", other.display()));
+    refused(&link, "ca.crt: ").await;
+    assert_eq!(link.state().word(), "tls_failure");
     let stranger = Certificates::make();
     let ca = stranger.path("ca.crt");
     refused(&open(&format!("rediss://localhost:{port}?ca={}", ca.display())), "invalid peer certificate")

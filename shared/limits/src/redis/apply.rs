@@ -6,12 +6,12 @@ use std::sync::Arc;
 use cofferdam_model::{Level, Limited};
 
 use super::answer::{Hope, TokensAnswer, Word, is_stale, wait_of};
+use super::contest::Contest;
 use super::exchange::{Exchange, Metered, Of, Part};
 use super::fresh::Fresh;
 use super::ledger::Seen;
 use super::measure::Measure;
 use super::needs::Lack;
-use super::recall::Contest;
 use super::reply::{Contention, PermitsReply, Reply};
 use super::settle::{Next, settle_desk};
 use super::subject::{Meter, MeterKey, Subject};

@@ -10,7 +10,6 @@ use cofferdam_model::{Alphabet, FleetName, NameError, TenantId};
 use twox_hash::XxHash3_64;
 
 use super::op::Session;
-use super::recall::Recalled;
 use super::subject::MeterKey;
 use crate::RouteKey;
 
@@ -27,6 +26,13 @@ pub struct Key {
     text: Arc<str>,
     // Invariant: the tag with its braces is `text[..tag_len]`.
     tag_len: usize,
+}
+
+/// Which limit of a subject a message names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recalled {
+    Permits,
+    Tokens(MeterKey),
 }
 
 /// Why text is not a fleet's name.

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::recall::Contest;
+use super::contest::Contest;
 use super::words::{PermitWord, Permits, TokenWord};
 
 /// Permits on loan.

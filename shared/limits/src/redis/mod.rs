@@ -15,6 +15,7 @@ mod begin;
 mod breaker;
 mod call;
 mod compose;
+mod contest;
 mod core;
 mod due;
 mod exchange;

@@ -4,10 +4,10 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::contest::RecallCounts;
 use super::ledger::{BLOCK_US, IDLE_US, Spare};
 use super::measure::Measure;
 use super::op::Session;
-use super::recall::RecallCounts;
 use super::share::Sharers;
 use crate::Clock;
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use cofferdam_model::{CellIndex, CellReason, CellRefusal, RefusalCause, Resort, TenantId};
+use cofferdam_model::{CellIndex, CellRefusal, Resort, TenantId};
 use cofferdam_proxy::grpc::{self, Call, Code};
 use cofferdam_proxy::replay::{BodyError, ReplayBody};
 use cofferdam_proxy::upstream::{ConnectFault, Head, Lease, SendFault, Upstream, UpstreamBody};
@@ -172,25 +172,8 @@ pub(super) fn forward<'v>(
 fn no_cell_left(reached: bool, refused: Option<(CellRefusal, Option<Duration>)>) -> Rejection {
     match refused {
         _ if reached => Rejection::new(Reason::Lost, EXECUTED),
-        Some((refused, wait)) => refusal(refused, wait),
+        Some((refused, wait)) => Rejection::of_cell(refused, wait),
         None => Rejection::new(Reason::PairDown, "no cell that the tenant may be sent to could be reached"),
-    }
-}
-
-fn refusal(refusal: CellRefusal, wait: Option<Duration>) -> Rejection {
-    let why = match (refusal.cause, refusal.reason) {
-        (RefusalCause::Full, reason) => format!("its {reason} is full"),
-        (RefusalCause::Cap, _) => "a cap of the route or its dependency is reached".to_owned(),
-        (RefusalCause::BackendUnreachable, _) => "its backend takes no connection".to_owned(),
-        (RefusalCause::BreakerOpen, CellReason::Cell) => "the breaker of its backend is open".to_owned(),
-        (RefusalCause::BreakerOpen, _) => "the breaker of a dependency is open".to_owned(),
-        (RefusalCause::Draining, _) => "it drains".to_owned(),
-    };
-    let detail = format!("the cell refused: {why}");
-    let rejection = Rejection::new(Reason::Cell(refusal), detail);
-    match wait {
-        Some(wait) => rejection.retry_after(wait),
-        None => rejection,
     }
 }
 
@@ -372,7 +355,7 @@ fn no_connection(fault: &ConnectFault, cell: &Cell) -> Fault {
 /// What the client is told of a fault that is not tried again.
 fn rejection(failed: &Failed) -> Rejection {
     match failed.fault {
-        Fault::Refused(refused) => refusal(refused, failed.retry_after),
+        Fault::Refused(refused) => Rejection::of_cell(refused, failed.retry_after),
         Fault::Connect | Fault::Full | Fault::NotSpoken | Fault::Unsent => {
             Rejection::new(Reason::PairDown, "the body can not be sent again")
         }

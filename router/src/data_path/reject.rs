@@ -286,6 +286,24 @@ impl Rejection {
         Self { reason, detail, retry_after: wait.map(|wait| spread(wait, jitter)), violated: Vec::new() }
     }
 
+    /// An agent refused, and said when to come back.
+    pub(super) fn of_cell(refusal: CellRefusal, wait: Option<Duration>) -> Self {
+        let why = match (refusal.cause, refusal.reason) {
+            (RefusalCause::Full, reason) => format!("its {reason} is full"),
+            (RefusalCause::Cap, _) => "a cap of the route or its dependency is reached".to_owned(),
+            (RefusalCause::BackendUnreachable, _) => "its backend takes no connection".to_owned(),
+            (RefusalCause::BreakerOpen, CellReason::Cell) => "the breaker of its backend is open".to_owned(),
+            (RefusalCause::BreakerOpen, _) => "the breaker of a dependency is open".to_owned(),
+            (RefusalCause::Draining, _) => "it drains".to_owned(),
+        };
+        let detail = format!("the cell refused: {why}");
+        let rejection = Self::new(Reason::Cell(refusal), detail);
+        match wait {
+            Some(wait) => rejection.retry_after(wait),
+            None => rejection,
+        }
+    }
+
     /// Names the limits that refused.
     pub(crate) fn violates(mut self, refusal: &Refusal, shown: Shown<'_>) -> Self {
         let quota = |at| shown.plan.quotas.get(at).cloned();
@@ -338,57 +356,4 @@ fn spread(wait: Duration, jitter: f64) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use cofferdam_limits::Standing;
-
-    use super::*;
-
-    fn refusal(wait: Wait) -> Refusal {
-        Refusal { level: Level::Tenant, limited: Limited::Rate, wait, standing: Standing::default() }
-    }
-
-    /// Every Retry-After that 200 refusals have.
-    fn seen(wait: Wait, jitter: f64) -> BTreeSet<Option<u64>> {
-        let one = |_| {
-            let answer = Rejection::limit(&refusal(wait), jitter).problem().into_response();
-            answer.headers().get("retry-after").map(|value| value.to_str().unwrap().parse().unwrap())
-        };
-        (0..200).map(one).collect()
-    }
-
-    #[test]
-    fn retry_after_is_never_before_the_wait_and_jitter_only_adds() {
-        // P47, P51
-        let until = |ms| Wait::Until(Duration::from_millis(ms));
-        for (wait, jitter, expected) in [
-            (until(1500), 0.0, 2..=2),
-            (until(3000), 0.0, 3..=3),
-            (Wait::Until(Duration::from_nanos(1_000_000_001)), 0.0, 2..=2),
-            (until(1500), 0.1, 2..=3),
-            (until(1000), 0.1, 1..=2),
-            (Wait::Unknown, 0.1, 1..=2),
-            (until(7000), 0.5, 7..=11),
-        ] {
-            assert_eq!(seen(wait, jitter), expected.map(Some).collect(), "{wait:?} {jitter}");
-        }
-        assert_eq!(seen(Wait::Never, 0.5), [None].into());
-    }
-
-    #[test]
-    fn a_tenants_own_limit_is_429_and_our_lack_of_room_503() {
-        // P48
-        let status = |reason| Rejection::new(reason, "").problem().status().as_u16();
-        assert_eq!(status(Reason::Limit(Level::Tenant, Limited::Concurrency)), 429);
-        assert_eq!(status(Reason::Cell(CellRefusal::full(CellReason::Tenant))), 429);
-        assert_eq!(status(Reason::Limit(Level::Tenant, Limited::Quota)), 429);
-        assert_eq!(status(Reason::Limit(Level::Route, Limited::Rate)), 429);
-        assert_eq!(status(Reason::Limit(Level::Fleet, Limited::Rate)), 503);
-        assert_eq!(status(Reason::Limit(Level::Route, Limited::Shape)), 503);
-        assert_eq!(status(Reason::Limit(Level::Fleet, Limited::Store)), 503);
-        assert_eq!(status(Reason::Cell(CellRefusal::full(CellReason::Class))), 503);
-        assert_eq!(status(Reason::Cell(CellRefusal::full(CellReason::Cell))), 503);
-        assert_eq!((status(Reason::PairDown), status(Reason::Shed)), (503, 503));
-    }
-}
+mod tests;

@@ -36,6 +36,15 @@ impl Group {
     pub(super) fn of<'a>(rows: impl Iterator<Item = &'a RecentRow>) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for row in rows {
+            let is_late = row.level == "backend" && row.status == 504;
+            // The agent's word that time is over, and the router's own, which comes first or second by chance.
+            let late = is_late.then(|| RecentRow {
+                level: "cell".to_owned(),
+                reason: "deadline".to_owned(),
+                status: 0,
+                ..row.clone()
+            });
+            let row = late.as_ref().unwrap_or(row);
             let is_same = |group: &&mut Self| {
                 (&group.level, &group.reason, &group.class) == (&row.level, &row.reason, &row.class)
                     && (&group.route, group.status) == (&row.route, row.status)
@@ -116,10 +125,12 @@ impl Cause {
                 let todo = "see why it fails; the breaker closes by itself once it is well".to_owned();
                 return Self { verb, why, todo, rank: Some(rank::BREAKER) };
             }
-            ("cell", "backend_unreachable") => (
-                format!("{cells} has no backend: its agent is up, and the backend takes no connection"),
-                "start the backend again, and read its log".to_owned(),
-            ),
+            ("cell", "backend_unreachable") => {
+                let why =
+                    format!("{cells} has no backend: its agent is up, and the backend takes no connection");
+                let todo = "start the backend again, and read its log".to_owned();
+                return Self { verb, why, todo, rank: Some(rank::ALL_DOWN + 100) };
+            }
             ("cell", "cell") => (
                 format!("none of its cells has room, or a backend (last tried: {cells})"),
                 "see what fills them, and whether their backends run: cofferdam advise".to_owned(),
@@ -191,14 +202,6 @@ fn of_limit(reason: &str, level: &Value, group: &Group, raise: &dyn Fn(&str) -> 
 /// What a cell or its backend failed.
 fn of_failure(group: &Group, cells: &str) -> Cause {
     let (verb, why, todo) = match (group.reason.as_str(), group.status) {
-        ("error", 504) => (
-            "had no answer in time",
-            format!(
-                "{cells} took longer than the route of class {} allows, or its backend answered 504 itself",
-                group.class
-            ),
-            format!("see why the backend of {cells} is slow or hangs; else raise the route's timeout"),
-        ),
         ("error", status) => (
             "failed",
             format!("the backend of {cells} answered {status}"),

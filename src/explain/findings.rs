@@ -19,7 +19,7 @@ pub(super) fn findings(explanation: &Explanation) -> Vec<Finding> {
     for seen in explanation.all() {
         found.extend(of_no_plan(&seen.placement));
         found.extend(of_all_cells(&seen.placement));
-        found.extend(cells_of(seen).iter().enumerate().flat_map(|(at, cell)| of_cell(at, cell, recent)));
+        found.extend(cells_of(seen).iter().enumerate().flat_map(|(at, cell)| of_cell(at, cell)));
         found.extend(of_tenant(&seen.placement, recent));
         found.extend(of_zones(cells_of(seen), &seen.fleet));
         let levels = seen.limits["levels"].as_array().into_iter().flatten();
@@ -79,11 +79,11 @@ fn of_all_cells(placement: &Value) -> Option<Finding> {
     none_has_room.then(|| Finding::fault(rank::ALL_DOWN, what, todo))
 }
 
-fn of_cell(at: usize, cell: &Value, recent: Option<&TenantRecent>) -> Vec<Finding> {
+fn of_cell(at: usize, cell: &Value) -> Vec<Finding> {
     let name = format!("{} ({})", word(&cell["id"]), order(at));
     let mut found = Vec::new();
     let fault = |what: String, todo: &str| Finding::fault(rank::CELL, what, todo);
-    if is_down(cell) && !lately::found_no_connection(recent, &word(&cell["id"])) {
+    if is_down(cell) {
         let todo = "see whether its agent and its backend run; the router's log says since when";
         found.push(fault(format!("{name} is down"), todo));
     }

@@ -41,14 +41,6 @@ pub(super) fn refused_by(recent: Option<&TenantRecent>, level: &str, reason: &st
     recent.is_some_and(|recent| recent.rows.iter().any(|row| row.level == level && row.reason == reason))
 }
 
-/// Whether attempts on that cell found no connection, which is told with their count.
-pub(super) fn found_no_connection(recent: Option<&TenantRecent>, cell: &str) -> bool {
-    let is_it = |row: &RecentRow| {
-        row.kind == EventKind::Attempt && row.reason == "connect" && row.cell.as_deref() == Some(cell)
-    };
-    recent.is_some_and(|recent| recent.rows.iter().any(is_it))
-}
-
 /// Whether a limit that routers share refused something.
 pub(super) fn refused_by_limits(recent: Option<&TenantRecent>) -> bool {
     let is_limit = |row: &RecentRow| matches!(row.level.as_str(), "tenant" | "route" | "fleet");
@@ -93,6 +85,11 @@ impl Lately<'_> {
         at.map_or_else(|| id.to_owned(), |at| format!("{id} ({})", order(at)))
     }
 
+    fn is_down(&self, id: &str) -> bool {
+        let mut cells = self.seen.placement["cells"].as_array().into_iter().flatten();
+        cells.any(|cell| cell["id"] == id && cell["up"] == false)
+    }
+
     fn cells(&self, group: &Group) -> String {
         let cells: Vec<_> = group.cells.iter().map(|cell| self.cell(cell)).collect();
         if cells.is_empty() { "its cells".to_owned() } else { cells.join(" and ") }
@@ -113,8 +110,10 @@ impl Lately<'_> {
 
     /// Attempts on one cell that another one made good, or that ended with an answer that is told already.
     fn attempts(&self, row: &RecentRow) -> Option<Finding> {
-        let cell = self.cell(row.cell.as_deref()?);
-        if row.kind != EventKind::Attempt {
+        let id = row.cell.as_deref()?;
+        let cell = self.cell(id);
+        // A cell that is believed down is told as such.
+        if row.kind != EventKind::Attempt || row.reason == "connect" && self.is_down(id) {
             return None;
         }
         let (rank, why, todo) = match row.reason.as_str() {

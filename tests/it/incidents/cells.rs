@@ -5,14 +5,15 @@ use std::time::Duration;
 use super::told::{ACME, PINS, Told};
 use crate::support::agents::TestFleet;
 use crate::support::files::fleet;
-use crate::support::raw::get;
+use crate::support::raw::{get, post};
 use crate::support::routers::TestRouter;
 use crate::support::scripted::{Play, Refusing, Scripted, answer, ok};
 
-/// A backend that fails at `/fail`, is slow at `/slow`, hangs at `/hang`, and answers everything else.
+/// A backend that fails at `/fail`, dies at `/die`, is slow at `/slow`, hangs at `/hang`, and answers everything else.
 async fn backend() -> Scripted {
     Scripted::start(|seen| match seen.head.second_word() {
         "/fail" | "/pay" => Play::Answer(answer("500 Internal Server Error", "", "failed")),
+        "/die" => Play::Die,
         "/slow" => Play::Late(Duration::from_millis(1_200), ok("late")),
         "/hang" => Play::Hang,
         _ => Play::Answer(ok("well")),
@@ -58,13 +59,31 @@ pub(super) async fn backend_breaker() -> Told {
     Told::by("breaker of a backend open, another cell serves", (names, 1), &[fleet.router.admin], ACME).await
 }
 
+pub(super) async fn dead_backend() -> Told {
+    let fleet = TestFleet::before(PINS, [backend().await, backend().await]).await;
+    fleet.router.ask(post("/die", "initech", b"x")).await;
+    asked(&fleet, "/", &[ACME], 5).await;
+    let names = &["cell-a (home) has no backend: its agent is up"];
+    Told::by("dead backend behind a live agent, another cell serves", (names, 1), &[fleet.router.admin], ACME)
+        .await
+}
+
+pub(super) async fn all_backends_dead() -> Told {
+    let fleet = TestFleet::before(PINS, [backend().await, backend().await]).await;
+    fleet.router.ask(post("/die", "initech", b"x")).await;
+    fleet.router.ask(post("/die", "initech", b"x")).await;
+    asked(&fleet, "/", &[ACME], 5).await;
+    let names = &["5 of 5 requests", "has no backend: its agent is up"];
+    Told::by("both backends dead behind live agents", (names, 1), &[fleet.router.admin], ACME).await
+}
+
 pub(super) async fn dead_cell() -> Told {
     let (dead, second) = (Refusing::new(), Scripted::named("second").await);
     let router = TestRouter::start(&fleet(&[dead.address, second.address], PINS));
     for _ in 0..5 {
         assert_eq!(router.ask(get("/", ACME)).await.status(), 200);
     }
-    let names = &["cell-a (home) is down: it takes no connection"];
+    let names = &["cell-a (home) is down"];
     Told::by("dead cell, another one serves", (names, 1), &[router.admin], ACME).await
 }
 

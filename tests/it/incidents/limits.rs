@@ -87,3 +87,13 @@ pub(super) async fn class_full() -> Told {
     let names = &["1 of 1 requests", "class default is full on cell-a (home): 1 places"];
     Told::by("class full, by another tenant", (names, 1), &[fleet.router.admin], ACME).await
 }
+
+pub(super) async fn dependency_cap() -> Told {
+    let rest = "routes: [{ match: { path: /pay }, dependency: payments }]\n\
+                cell: { max_in_flight: 8, tenant_share: 1, dependencies: { payments: { max_in_flight: 1 } } }\n";
+    let fleet = fleet(WIDE, rest).await;
+    let _held = held(&fleet, "/pay/hang", "initech", 1).await;
+    asked(&fleet, "/pay", 2).await;
+    let names = &["2 of 2 requests", "the cap of dependency payments", "cell-a (home)", "max_in_flight: 1"];
+    Told::by("cap of a dependency", (names, 1), &[fleet.router.admin], ACME).await
+}

@@ -34,7 +34,7 @@ const RELEASE: Duration = Duration::from_millis(10);
 
 impl Limit {
     /// The refusals of requests for which there was room all the time that they waited.
-    pub(crate) fn false_refusals<'a>(self, outcomes: &'a [Outcome]) -> impl Iterator<Item = &'a Outcome> {
+    pub(crate) fn false_refusals(self, outcomes: &[Outcome]) -> impl Iterator<Item = &Outcome> {
         let admitted: Vec<_> = outcomes.iter().filter(|outcome| outcome.said == Said::Admitted).collect();
         let refused = outcomes.iter().filter(|outcome| outcome.said == Said::Refused);
         refused.filter(move |refused| match self {

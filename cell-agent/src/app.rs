@@ -262,7 +262,7 @@ impl Running {
 
 fn watch_backend(settings: &Settings, control: &mut JoinSet<()>) -> Arc<Health> {
     let health = Arc::new(Health::default());
-    let (backend, patience) = (settings.backend.address(), settings.upstream.connect);
+    let (backend, patience) = (settings.backend.address(&settings.names), settings.upstream.connect);
     control.spawn(health::watch(Arc::clone(&health), backend, settings.check_every, patience));
     health
 }
@@ -286,7 +286,7 @@ fn start_workers(
 ) -> io::Result<Workers> {
     let n_workers = settings.workers.map_or(listeners.len(), NonZeroUsize::get);
     let limits = settings.serve.sharing(settings.max_connections, n_workers.max(listeners.len()));
-    let backend = settings.backend.address();
+    let backend = settings.backend.address(&settings.names);
     let worker = |listeners| {
         let upstream = Upstream::to(backend.clone(), upstream_limits);
         let load = LoadField::new(cell.compartments.clone(), rates.clone());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use cofferdam_fleet::{Origin, OriginError};
-use cofferdam_proxy::upstream::Address;
+use cofferdam_proxy::upstream::{Address, Names};
 
 /// How a Unix socket's path is told from a url.
 const UNIX: &str = "unix:";
@@ -37,10 +37,10 @@ pub enum BackendError {
 }
 
 impl Backend {
-    /// Where connections go.
-    pub fn address(&self) -> Address {
+    /// Where connections go, by these names.
+    pub fn address(&self, names: &Names) -> Address {
         match self {
-            Self::Origin(origin) => Address::Tcp(origin.authority().into()),
+            Self::Origin(origin) => Address::Tcp(names.endpoint(&origin.authority())),
             Self::Unix(path) => Address::Unix(path.as_path().into()),
         }
     }

@@ -44,6 +44,8 @@ impl Health {
         let before = self.seen.send_replace(now.clone());
         match (&before, &now) {
             (Seen::Taking | Seen::Nothing, Seen::Gone(why)) => {
+                // A host that has vanished closes no connection by itself.
+                backend.close_idle();
                 tracing::warn!(%backend, why, "backend is gone");
             }
             (Seen::Gone(_), Seen::Taking) => tracing::info!(%backend, "backend is back"),

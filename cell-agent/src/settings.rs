@@ -8,7 +8,7 @@ use cofferdam_model::CellId;
 use cofferdam_proxy::census;
 use cofferdam_proxy::replay::BodyLimits;
 use cofferdam_proxy::serve::ServeLimits;
-use cofferdam_proxy::upstream::{HeadLimits, UpstreamLimits};
+use cofferdam_proxy::upstream::{HeadLimits, Names, UpstreamLimits};
 use cofferdam_proxy::workers::RuntimeFlavour;
 
 use crate::backend::Backend;
@@ -62,6 +62,8 @@ pub struct Settings {
     pub admin_hosts: Vec<String>,
     /// How often it is checked that the backend takes connections.
     pub check_every: Duration,
+    /// What resolves the backend's name.
+    pub names: Names,
 }
 
 impl Settings {
@@ -88,6 +90,7 @@ impl Settings {
             refusals_every: Duration::from_secs(60),
             admin_hosts: Vec::new(),
             check_every: Duration::from_millis(500),
+            names: Names::default(),
         }
     }
 }

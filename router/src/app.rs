@@ -116,7 +116,7 @@ impl Router {
         listeners: Listeners,
         before: Before,
     ) -> Result<Self, StartError> {
-        let directory = Directory::default();
+        let directory = Directory::new(settings.names.clone());
         let state = settings.state.as_deref().map(StateDir::open).transpose()?;
         let RouterLimits { limits, shared, books, accepted: book, release } =
             RouterLimits::start(&fleet, settings.store.as_ref())?;

@@ -11,7 +11,6 @@ use cofferdam_model::{CellId, TenantId};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::door::Doors;
@@ -109,7 +108,7 @@ impl Moves {
         let fitted = self.kept.fitted();
         for id in cells {
             let Some(cell) = fitted.snapshot.cells.iter().find(|cell| cell.id == *id) else { continue };
-            let connected = timeout(CONNECT_TIMEOUT, TcpStream::connect(&*cell.authority)).await;
+            let connected = timeout(CONNECT_TIMEOUT, cell.endpoint.connect()).await;
             if !matches!(connected, Ok(Ok(_))) || !cell.health.is_up(Instant::now()) {
                 return Some(id.clone());
             }

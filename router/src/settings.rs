@@ -8,7 +8,7 @@ use cofferdam_proxy::census;
 use cofferdam_proxy::handover::Ownership;
 use cofferdam_proxy::replay::BodyLimits;
 use cofferdam_proxy::serve::ServeLimits;
-use cofferdam_proxy::upstream::UpstreamLimits;
+use cofferdam_proxy::upstream::{Names, UpstreamLimits};
 use cofferdam_proxy::workers::RuntimeFlavour;
 
 use crate::shared_limits::SharedStore;
@@ -38,6 +38,8 @@ pub struct Settings {
     pub refusals_every: Duration,
     /// How often each cell's probe is asked.
     pub probe_every: Duration,
+    /// What resolves the names of cells and their probes.
+    pub names: Names,
     /// The store that holds the fleet's limits; without one this router has limits of its own.
     pub store: Option<SharedStore>,
     /// How long a router that starts waits for the store's first answer before it serves without.
@@ -64,6 +66,7 @@ impl Default for Settings {
             upstream: UpstreamLimits::default(),
             refusals_every: Duration::from_secs(60),
             probe_every: Duration::from_millis(500),
+            names: Names::default(),
             store: None,
             first_answer_wait: Duration::from_secs(1),
             state: None,

@@ -62,6 +62,7 @@ mod regression;
 mod relayed;
 mod release;
 mod reload;
+mod resolving;
 mod restart;
 mod restraint;
 mod retry;

@@ -87,6 +87,11 @@ impl Process {
         Self::logged(folder, name, command, arguments)
     }
 
+    /// The same by a command that runs it in the end, with its arguments.
+    pub(crate) fn start_as(folder: &Path, name: &str, command: Command) -> Self {
+        Self::logged(folder, name, command, &[] as &[&str])
+    }
+
     fn logged(folder: &Path, name: &str, mut command: Command, arguments: &[impl AsRef<OsStr>]) -> Self {
         let log = folder.join(format!("{name}.log"));
         command.args(arguments).stdout(Stdio::null()).stderr(File::create(&log).unwrap());

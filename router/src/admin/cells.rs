@@ -64,7 +64,7 @@ impl CellView {
         Self {
             id: cell.id.to_string(),
             zone: cell.zone.to_string(),
-            url: format!("http://{}", cell.authority),
+            url: format!("http://{}", cell.endpoint.authority()),
             state: said.state.as_str(),
             until: said.until.map(|until| humantime::format_rfc3339_seconds(until).to_string()),
             up: cell.health.is_up(now),

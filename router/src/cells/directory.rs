@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use cofferdam_fleet::{self as fleet, HealthRules, Origin};
 use cofferdam_model::{CellId, Report, TenantId, ZoneId};
+use cofferdam_proxy::upstream::{Endpoint, Names};
 use cofferdam_telemetry::logs::with_causes;
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
@@ -33,9 +34,11 @@ const MOST_LEFT: Duration = Duration::from_hours(1);
 pub(crate) struct Cell {
     pub(crate) id: CellId,
     pub(crate) zone: ZoneId,
-    /// Where its agent listens, `host:port`.
-    pub(crate) authority: Box<str>,
+    /// Where its agent listens.
+    pub(crate) endpoint: Arc<Endpoint>,
     pub(crate) probe: Option<Origin>,
+    /// Keeps the probe's name resolved.
+    probe_endpoint: Option<Arc<Endpoint>>,
     pub(crate) health: Health,
     load: Load,
     mistrust: Mistrust,
@@ -68,15 +71,17 @@ pub(crate) struct Directory {
     pub(crate) losses: Arc<Losses>,
     /// How much may be tried again.
     pub(crate) retries: Arc<RetryBudget>,
+    pub(crate) names: Names,
 }
 
 impl Cell {
-    fn new(cell: &fleet::Cell, rules: &Arc<Rules>) -> Self {
+    fn new(cell: &fleet::Cell, rules: &Arc<Rules>, names: &Names) -> Self {
         Self {
             id: cell.id.clone(),
             zone: cell.zone.clone(),
-            authority: cell.url.authority().into(),
+            endpoint: names.endpoint(&cell.url.authority()),
             probe: cell.probe.clone(),
+            probe_endpoint: cell.probe.as_ref().map(|probe| names.endpoint(&probe.authority())),
             health: Health::new(cell.probe.is_some(), Arc::clone(rules)),
             load: Load::default(),
             mistrust: Mistrust::new(),
@@ -163,8 +168,14 @@ impl Cell {
     /// Takes note of a connect that failed.
     pub(crate) fn note_fault(&self, fault: &(dyn Error + 'static), now: Instant) {
         if self.health.note_fault(now) {
+            self.endpoint.close_idle();
             tracing::warn!(cell = %self.id, fault = %with_causes(fault), "cell is believed down");
         }
+    }
+
+    /// Where its probe is.
+    pub(crate) fn probe_endpoint(&self) -> Option<&Endpoint> {
+        self.probe_endpoint.as_deref()
     }
 
     /// What the cell last said of its load.
@@ -189,20 +200,31 @@ impl Drop for OnCell {
 impl Default for Directory {
     fn default() -> Self {
         let rules = Arc::new(Rules::new(HealthRules::default()));
-        Self { cells: Arc::default(), rules, losses: Arc::default(), retries: Arc::default() }
+        Self {
+            cells: Arc::default(),
+            rules,
+            losses: Arc::default(),
+            retries: Arc::default(),
+            names: Names::default(),
+        }
     }
 }
 
 impl Directory {
+    /// A directory whose cells have these names.
+    pub(crate) fn new(names: Names) -> Self {
+        Self { names, ..Self::default() }
+    }
+
     /// Entries for `cells`, in their order. An entry is kept where neither its address nor its probe has changed.
     pub(crate) fn adopt(&self, cells: &[fleet::Cell]) -> Vec<Arc<Cell>> {
         let known = self.cells.lock();
         let same = |old: &Arc<Cell>, new: &fleet::Cell| {
-            *old.authority == *new.url.authority() && old.probe == new.probe && old.zone == new.zone
+            old.endpoint.authority() == new.url.authority() && old.probe == new.probe && old.zone == new.zone
         };
         let entry = |new: &fleet::Cell| match known.get(&new.id) {
             Some(old) if same(old, new) => Arc::clone(old),
-            _ => Arc::new(Cell::new(new, &self.rules)),
+            _ => Arc::new(Cell::new(new, &self.rules, &self.names)),
         };
         cells.iter().map(entry).collect()
     }
@@ -258,9 +280,9 @@ mod tests {
 
     #[test]
     fn what_breaks_off_of_a_cell_that_leaves_was_cut_if_it_was_sent_before() {
-        let text = "fleet: f\ncells: [{ id: a, url: 'http://a:1' }]\nplacement: { shard_size: 1 }\n";
+        let text = "fleet: f\ncells: [{ id: a, url: 'http://127.0.0.1:1' }]\nplacement: { shard_size: 1 }\n";
         let fleet = fleet::Fleet::parse(text, Path::new(".")).unwrap().fleet;
-        let cell = Cell::new(&fleet.cells[0], &Directory::default().rules);
+        let cell = Cell::new(&fleet.cells[0], &Directory::default().rules, &Names::default());
         let start = Instant::now();
         let at = |second| start + Duration::from_secs(second);
         assert!(!cell.has_left(start, at(1)));
@@ -279,9 +301,10 @@ mod tests {
 
     #[test]
     fn a_cell_that_answers_that_it_has_no_room_stays_down() {
-        let text = "fleet: f\ncells: [{ id: a, url: 'http://a:1', probe: 'http://a:2' }]\nplacement: { shard_size: 1 }\n";
+        let text = "fleet: f\ncells: [{ id: a, url: 'http://127.0.0.1:1', probe: 'http://127.0.0.1:2' }]\nplacement: { shard_size: 1 }\n";
         let fleet = fleet::Fleet::parse(text, Path::new(".")).unwrap().fleet;
-        let (cell, now) = (Cell::new(&fleet.cells[0], &Directory::default().rules), Instant::now());
+        let (cell, now) =
+            (Cell::new(&fleet.cells[0], &Directory::default().rules, &Names::default()), Instant::now());
         cell.note_fault(&io::Error::from(io::ErrorKind::ConnectionRefused), now);
         cell.note_answer(false);
         assert!(!cell.health.is_up(now));

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cofferdam_model::{ClassName, ClassSaturation, Report, Saturation};
+use cofferdam_proxy::upstream::Names;
 use cofferdam_telemetry::logs::with_causes;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use serde::Deserialize;
 
 use super::directory::{Cell, Directory};
@@ -18,9 +20,14 @@ const CONNECT: Duration = Duration::from_secs(1);
 
 /// Asks every cell that has a probe, every `every`, for ever. A probe that takes longer than that has failed.
 pub(crate) async fn probe_for_ever(directory: Directory, every: Duration) {
-    let client = match reqwest::Client::builder().timeout(every).no_proxy().build() {
-        Ok(client) => client,
-        Err(error) => {
+    let client = |idle: usize| {
+        let builder = reqwest::Client::builder().timeout(every).no_proxy().pool_max_idle_per_host(idle);
+        builder.dns_resolver(Arc::new(Resolver(directory.names.clone()))).build()
+    };
+    // A kept connection would go on asking the address that a name has left.
+    let (literal, named) = match (client(usize::MAX), client(0)) {
+        (Ok(literal), Ok(named)) => (literal, named),
+        (Err(error), _) | (_, Err(error)) => {
             let error = with_causes(&error);
             return tracing::error!(%error, "cells are not probed: no client could be made");
         }
@@ -30,10 +37,25 @@ pub(crate) async fn probe_for_ever(directory: Directory, every: Duration) {
     loop {
         ticks.tick().await;
         for cell in directory.all() {
-            if cell.probe.is_some() {
+            if let Some(endpoint) = cell.probe_endpoint() {
+                let client = if endpoint.is_named() { &named } else { &literal };
                 tokio::spawn(probe(client.clone(), cell));
             }
         }
+    }
+}
+
+/// Resolves for probes as requests do.
+#[derive(Debug)]
+struct Resolver(Names);
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let endpoint = self.0.endpoint(&format!("{}:0", name.as_str()));
+        Box::pin(async move {
+            let addresses = endpoint.addresses().await?;
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
     }
 }
 
@@ -76,6 +98,10 @@ async fn probe(client: reqwest::Client, cell: Arc<Cell>) {
     // A probe listener may be well while the port that takes requests refuses them.
     let well = is_ready && (!cell.health.is_down_by_connect() || takes_connections(&cell).await);
     if cell.health.note_probe(well, Instant::now()) {
+        if !well {
+            // A host that has vanished closes no connection by itself.
+            cell.endpoint.close_idle();
+        }
         match answer {
             Ok(answer) if well => tracing::info!(cell = %cell.id, status = %answer.status(), "cell is ready"),
             Ok(answer) => tracing::warn!(cell = %cell.id, status = %answer.status(), "cell is not ready"),
@@ -97,7 +123,7 @@ async fn probe(client: reqwest::Client, cell: Arc<Cell>) {
 
 /// Whether the cell takes a connection where it takes requests. What comes too late for the probe is none.
 async fn takes_connections(cell: &Cell) -> bool {
-    let connected = tokio::net::TcpStream::connect(&*cell.authority);
+    let connected = cell.endpoint.connect();
     matches!(tokio::time::timeout(CONNECT, connected).await, Ok(Ok(_)))
 }
 

@@ -86,15 +86,15 @@ impl View {
         let generation = overrides.generation();
         let (overridden, placed) = (overrides.limits.fitted(), overrides.placement.fitted());
         let snapshot = Arc::clone(&placed.snapshot);
-        let old: HashMap<&Address, &Upstream> = old
+        let old: HashMap<String, &Upstream> = old
             .into_iter()
             .flat_map(|old| &old.upstreams)
-            .map(|upstream| (upstream.address(), upstream))
+            .map(|upstream| (upstream.address().to_string(), upstream))
             .collect();
         let upstream = |cell: &Arc<Cell>| {
-            let address = Address::Tcp((&*cell.authority).into());
-            let kept = old.get(&address).copied().cloned();
-            kept.unwrap_or_else(|| Upstream::to(address, limits))
+            let address = Address::Tcp(Arc::clone(&cell.endpoint));
+            let kept = old.get(cell.endpoint.authority()).filter(|old| *old.address() == address);
+            kept.map_or_else(|| Upstream::to(address, limits), |kept| Upstream::clone(kept))
         };
         let upstreams = snapshot.cells.iter().map(upstream).collect();
         let counters = ViewCounters::new(&snapshot, metrics);

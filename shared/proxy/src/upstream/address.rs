@@ -14,15 +14,16 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{sleep, timeout};
 
 use super::fault::ConnectFault;
+use super::names::{Endpoint, Names, Stamp};
 
 /// The longest pause between two attempts at a Unix socket whose queue is full.
 const LONGEST_PAUSE: Duration = Duration::from_millis(64);
 
 /// Where an upstream is.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone)]
 pub enum Address {
-    /// `host:port`; a name is resolved at each connection.
-    Tcp(Arc<str>),
+    /// A host and a port.
+    Tcp(Arc<Endpoint>),
     /// The path of a Unix socket of this machine.
     Unix(Arc<Path>),
 }
@@ -37,6 +38,34 @@ pub enum Stream {
 }
 
 impl Address {
+    /// `authority`, which is `host:port`, by the system's resolver.
+    pub fn tcp(authority: &str) -> Self {
+        Self::Tcp(Names::default().endpoint(authority))
+    }
+
+    /// Has connections there close that nobody uses. Those of a Unix socket close by themselves where nobody listens.
+    pub fn close_idle(&self) {
+        if let Self::Tcp(endpoint) = self {
+            endpoint.close_idle();
+        }
+    }
+
+    /// What a connection is made by now; nothing where it may be used for as long as it stands.
+    pub(super) fn stamp(&self, stream: &Stream) -> Option<Stamp> {
+        match (self, stream) {
+            (Self::Tcp(endpoint), Stream::Tcp(stream)) => Some(endpoint.stamp(stream)),
+            _ => None,
+        }
+    }
+
+    /// Whether a connection that was made by this may be used again.
+    pub(super) fn holds(&self, stamp: Option<Stamp>) -> bool {
+        match (self, stamp) {
+            (Self::Tcp(endpoint), Some(stamp)) => endpoint.holds(stamp),
+            _ => true,
+        }
+    }
+
     /// A new connection, within `patience`.
     ///
     /// # Errors
@@ -44,7 +73,7 @@ impl Address {
     /// [`ConnectFault`]: nothing has reached the other side.
     pub async fn connect(&self, patience: Duration) -> Result<Stream, ConnectFault> {
         let connected = match self {
-            Self::Tcp(authority) => timeout(patience, TcpStream::connect(&**authority)).await.map(|stream| {
+            Self::Tcp(endpoint) => timeout(patience, endpoint.connect()).await.map(|stream| {
                 let stream = stream?;
                 stream.set_nodelay(true)?;
                 Ok(Stream::Tcp(stream))
@@ -68,10 +97,20 @@ async fn unix(path: &Path) -> io::Result<UnixStream> {
     }
 }
 
+impl PartialEq for Address {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tcp(endpoint), Self::Tcp(other)) => Arc::ptr_eq(endpoint, other),
+            (Self::Unix(path), Self::Unix(other)) => path == other,
+            _ => false,
+        }
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp(authority) => f.write_str(authority),
+            Self::Tcp(endpoint) => f.write_str(endpoint.authority()),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
@@ -161,7 +200,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_sent_to_an_upstream_does_not_wait_for_more() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = Address::Tcp(listener.local_addr().unwrap().to_string().into());
+        let address = Address::tcp(&listener.local_addr().unwrap().to_string());
         let Ok(Stream::Tcp(stream)) = address.connect(Duration::from_secs(20)).await else {
             panic!("no stream")
         };

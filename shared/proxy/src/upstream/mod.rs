@@ -24,6 +24,7 @@ mod head;
 mod http2;
 mod limits;
 mod logins;
+mod names;
 mod outbox;
 mod pool;
 mod serving;
@@ -48,6 +49,7 @@ pub use self::http2::Http2Limits;
 use self::http2::{Http2, Placed};
 pub(crate) use self::limits::HELD;
 pub use self::limits::{HeadLimits, UpstreamLimits};
+pub use self::names::{Endpoint, Lookup, Names, Pace};
 use self::pool::{Pool, Pooled};
 pub(crate) use self::switched::Switched;
 use crate::replay::ReplayBody;
@@ -76,7 +78,7 @@ pub struct StreamLease(Placed);
 impl Upstream {
     /// Connections by TCP to `authority`, which is `host:port`.
     pub fn new(authority: &str, limits: UpstreamLimits) -> Self {
-        Self::to(Address::Tcp(authority.into()), limits)
+        Self::to(Address::tcp(authority), limits)
     }
 
     /// Connections to `address`.
@@ -87,7 +89,8 @@ impl Upstream {
     /// The same, with other bounds on connections of HTTP/2 than the usual ones.
     pub fn with_http2(address: Address, limits: UpstreamLimits, http2: Http2Limits) -> Self {
         let http2 = Http2::new(address.clone(), limits, http2);
-        Self { address, limits, pool: Arc::new(Pool::new(limits)), http2 }
+        let pool = Arc::new(Pool::new(address.clone(), limits));
+        Self { address, limits, pool, http2 }
     }
 
     /// Where the connections go.
@@ -130,7 +133,8 @@ impl Upstream {
     pub async fn connect(&self) -> Result<Lease, ConnectFault> {
         let count = self.pool.count_one().ok_or(ConnectFault::Full(self.limits.max_connections))?;
         let stream = self.address.connect(self.limits.connect).await?;
-        Ok(self.leased(Box::new(Pooled::new(Connection::new(stream), count)), false))
+        let stamp = self.address.stamp(&stream);
+        Ok(self.leased(Box::new(Pooled::new(Connection::new(stream), stamp, count)), false))
     }
 
     /// A stream's place on a connection of HTTP/2; `fresh` asks for a new connection, as far as another may be opened.

@@ -3,17 +3,24 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
+use super::address::Address;
 use super::connection::Connection;
 use super::limits::UpstreamLimits;
+use super::names::Stamp;
 use super::serving::Serving;
+
+/// How often it is looked whether idle connections still lead where they should.
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The connections of one worker to one address that nobody uses now.
 #[derive(Debug)]
 pub(super) struct Pool {
+    address: Address,
     pub(super) limits: UpstreamLimits,
     idle: Mutex<IdleSet>,
     /// Connections that stand, idle and in use.
@@ -40,6 +47,8 @@ struct Idle {
 pub(super) struct Pooled {
     pub(super) connection: Connection,
     pub(super) serving: Serving,
+    /// What it was made by.
+    stamp: Option<Stamp>,
     /// Held for its drop alone.
     _count: Count,
 }
@@ -49,14 +58,14 @@ pub(super) struct Pooled {
 pub(super) struct Count(Arc<AtomicUsize>);
 
 impl Pooled {
-    pub(super) fn new(connection: Connection, count: Count) -> Self {
-        Self { connection, serving: Serving::nothing(), _count: count }
+    pub(super) fn new(connection: Connection, stamp: Option<Stamp>, count: Count) -> Self {
+        Self { connection, serving: Serving::nothing(), stamp, _count: count }
     }
 }
 
 impl Pool {
-    pub(super) fn new(limits: UpstreamLimits) -> Self {
-        Self { limits, idle: Mutex::default(), open: Arc::default() }
+    pub(super) fn new(address: Address, limits: UpstreamLimits) -> Self {
+        Self { address, limits, idle: Mutex::default(), open: Arc::default() }
     }
 
     /// Counts one more connection, unless all that the pool may have are in use: an idle one makes way.
@@ -79,15 +88,20 @@ impl Pool {
     pub(super) fn take(&self, now: Instant) -> Option<Box<Pooled>> {
         let mut idle = self.idle.lock();
         while let Some(newest) = idle.connections.pop_back() {
-            if now - newest.since < self.limits.idle && newest.pooled.connection.is_fresh() {
+            let may_be_used =
+                now - newest.since < self.limits.idle && self.address.holds(newest.pooled.stamp);
+            if may_be_used && newest.pooled.connection.is_fresh() {
                 return Some(newest.pooled);
             }
         }
         None
     }
 
-    /// Takes a connection back.
+    /// Takes a connection back, unless it leads where it should no more.
     pub(super) fn put(self: &Arc<Self>, mut pooled: Box<Pooled>) {
+        if !self.address.holds(pooled.stamp) {
+            return;
+        }
         pooled.connection.rest();
         pooled.serving = Serving::nothing();
         let mut idle = self.idle.lock();
@@ -97,14 +111,16 @@ impl Pool {
         }
     }
 
-    /// Closes what has been idle for too long; when to look again, or `None` once nothing is idle.
+    /// Closes what has been idle for too long, or leads where it should no more; when to look again, or `None` once nothing is idle.
     fn reap(&self) -> Option<Instant> {
         let mut idle = self.idle.lock();
         let now = Instant::now();
         while idle.connections.front().is_some_and(|oldest| now - oldest.since >= self.limits.idle) {
             idle.connections.pop_front();
         }
-        let next = idle.connections.front().map(|oldest| oldest.since + self.limits.idle);
+        idle.connections.retain(|idle| self.address.holds(idle.pooled.stamp));
+        let next =
+            idle.connections.front().map(|oldest| (oldest.since + self.limits.idle).min(now + LOOK_EVERY));
         idle.reaped = next.is_some();
         next
     }

@@ -53,7 +53,7 @@ impl Script {
     /// A listener, and a client of it.
     pub(crate) async fn with(limits: UpstreamLimits, http2: Http2Limits) -> (Self, Upstream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = Address::Tcp(listener.local_addr().unwrap().to_string().into());
+        let address = Address::tcp(&listener.local_addr().unwrap().to_string());
         (Self { listener }, Upstream::with_http2(address, limits, http2))
     }
 

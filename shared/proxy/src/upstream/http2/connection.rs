@@ -19,6 +19,8 @@ use super::wire::{Tally, Wire};
 use crate::upstream::address::{Address, Stream};
 use crate::upstream::fault::{ConnectFault, closed};
 use crate::upstream::limits::UpstreamLimits;
+use crate::upstream::names::Stamp;
+use crate::upstream::pool::LOOK_EVERY;
 
 /// The length of a frame's head: the first that a server sends is SETTINGS (RFC 9113 section 3.4).
 const FRAME_HEAD: u64 = 9;
@@ -37,7 +39,15 @@ const MAX_PINGS: u32 = 2;
 pub(super) struct Connection {
     requests: SendRequest<Bytes>,
     shared: Arc<Shared>,
+    route: Route,
     max_streams: usize,
+}
+
+/// Where a connection leads, and what it was made by.
+#[derive(Debug, Clone)]
+struct Route {
+    address: Address,
+    stamp: Option<Stamp>,
 }
 
 /// What a connection, its driver and its streams know of each other.
@@ -63,6 +73,7 @@ pub(super) struct Driver {
     connection: client::Connection<Wire, Bytes>,
     pings: Option<PingPong>,
     shared: Arc<Shared>,
+    route: Route,
     idle: Duration,
     ping: Duration,
 }
@@ -84,12 +95,14 @@ pub(super) async fn open(
 ) -> Result<(Connection, Driver), ConnectFault> {
     let deadline = Instant::now() + limits.connect;
     let stream = address.connect(limits.connect).await?;
-    let opened = timeout_at(deadline, shake_hands(stream, limits, http2)).await;
+    let route = Route { address: address.clone(), stamp: address.stamp(&stream) };
+    let opened = timeout_at(deadline, shake_hands(stream, route, limits, http2)).await;
     opened.unwrap_or_else(|_| Err(ConnectFault::Unopened(io::ErrorKind::TimedOut.into())))
 }
 
 async fn shake_hands(
     stream: Stream,
+    route: Route,
     limits: UpstreamLimits,
     http2: Http2Limits,
 ) -> Result<(Connection, Driver), ConnectFault> {
@@ -118,9 +131,9 @@ async fn shake_hands(
         retired: AtomicBool::new(false),
         quiet_since: Mutex::new(Instant::now()),
     });
-    let driver =
-        Driver { connection, pings, shared: Arc::clone(&shared), idle: limits.idle, ping: http2.ping };
-    Ok((Connection { requests, shared, max_streams: http2.max_streams }, driver))
+    let (idle, ping) = (limits.idle, http2.ping);
+    let driver = Driver { connection, pings, shared: Arc::clone(&shared), route: route.clone(), idle, ping };
+    Ok((Connection { requests, shared, route, max_streams: http2.max_streams }, driver))
 }
 
 /// Why a connection that stood was not opened. What came and broke HTTP/2's rules was something else; without a byte, nobody knows.
@@ -135,10 +148,12 @@ fn not_opened(error: Option<h2::Error>, tally: &Tally) -> ConnectFault {
 }
 
 impl Connection {
-    /// Whether a stream can ever be opened again: the other side has not said that it leaves, and the connection stands.
+    /// Whether a stream can ever be opened again: the other side has not said that it leaves, the connection stands, and leads
+    /// where it should.
     pub(super) fn takes_streams(&self) -> bool {
         let mut requests = self.requests.clone();
         !self.shared.retired.load(Ordering::Relaxed)
+            && self.route.holds()
             && matches!(requests.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(())))
     }
 
@@ -158,6 +173,12 @@ impl Connection {
     }
 }
 
+impl Route {
+    fn holds(&self) -> bool {
+        self.address.holds(self.stamp)
+    }
+}
+
 impl Shared {
     pub(super) fn is_idle(&self) -> bool {
         self.n_open.load(Ordering::Relaxed) == 0
@@ -166,7 +187,7 @@ impl Shared {
     /// When to look again: no later than the moment at which the connection has been idle for long, however soon after
     /// this its last stream ends, and often enough to hear a silence.
     fn next_look(&self, idle: Duration, ping: Duration) -> Instant {
-        let soon = Instant::now() + idle.min(ping);
+        let soon = Instant::now() + idle.min(ping).min(LOOK_EVERY);
         if self.is_idle() { soon.min(*self.quiet_since.lock() + idle) } else { soon }
     }
 
@@ -202,7 +223,7 @@ impl Driver {
 
     /// Drives the connection until it ends, falls silent, or nobody has used it for long.
     pub(super) async fn run(&mut self) -> Stop {
-        let Self { connection, pings, shared, idle, ping } = self;
+        let Self { connection, pings, shared, route, idle, ping } = self;
         tokio::select! {
             ended = connection => {
                 if let Err(error) = ended {
@@ -210,7 +231,7 @@ impl Driver {
                 }
                 Stop::Ended
             }
-            stop = watch(pings, shared, *idle, *ping) => stop,
+            stop = watch(pings, shared, route, *idle, *ping) => stop,
         }
     }
 
@@ -224,12 +245,18 @@ impl Driver {
 }
 
 /// Returns once the connection should be given up.
-async fn watch(pings: &mut Option<PingPong>, shared: &Shared, idle: Duration, ping: Duration) -> Stop {
+async fn watch(
+    pings: &mut Option<PingPong>,
+    shared: &Shared,
+    route: &Route,
+    idle: Duration,
+    ping: Duration,
+) -> Stop {
     let (mut n_read, mut silent_since, mut n_pings) = (shared.tally.read(), Instant::now(), 0);
     loop {
         sleep_until(shared.next_look(idle, ping)).await;
         let now = Instant::now();
-        if shared.is_idle() && now >= *shared.quiet_since.lock() + idle {
+        if shared.is_idle() && (now >= *shared.quiet_since.lock() + idle || !route.holds()) {
             return Stop::Idle;
         }
         if shared.is_idle() || shared.tally.read() != n_read {

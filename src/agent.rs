@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -151,17 +152,9 @@ impl CellArgs {
         Watched::new(&self.fleet)
     }
 
-    /// The fleet file. A cell that is not in it is the file's fault as much as the flag's, and told in the same way.
+    /// The fleet file.
     pub(crate) fn load(&self) -> Result<Loaded, FleetError> {
-        let loaded = Fleet::load(&self.fleet)?;
-        if loaded.fleet.cells.iter().any(|cell| cell.id == self.cell) {
-            return Ok(loaded);
-        }
-        let nearest =
-            did_you_mean(self.cell.as_str(), loaded.fleet.cells.iter().map(|cell| cell.id.as_str()));
-        let message = format!("there is no cell {}, which --cell names{nearest}", self.cell);
-        let problem = Problem { line: 1, column: 1, key: "cells".to_owned(), message };
-        Err(FleetError::Problems { file: self.fleet.clone(), problems: vec![problem] })
+        load(&self.fleet, &self.cell)
     }
 
     /// Logs what is odd about the fleet file, opens the listeners and starts the agent.
@@ -229,16 +222,39 @@ impl CellArgs {
     }
 }
 
+/// Reads the fleet file of a cell. One that the cell is not in is the file's fault as much as the flag's, and told in the same way.
+fn load(file: &Path, cell: &CellId) -> Result<Loaded, FleetError> {
+    let loaded = Fleet::load(file)?;
+    if loaded.fleet.cells.iter().any(|known| known.id == *cell) {
+        return Ok(loaded);
+    }
+    let nearest = did_you_mean(cell.as_str(), loaded.fleet.cells.iter().map(|known| known.id.as_str()));
+    let message = format!("there is no cell {cell}, which --cell names{nearest}");
+    let problem = Problem { line: 1, column: 1, key: "cells".to_owned(), message };
+    Err(FleetError::Problems { file: file.to_owned(), problems: vec![problem], more: 0 })
+}
+
 impl Serving {
     /// Serves until the process is told to leave, and leaves. The fleet file is `args`'.
     pub(crate) async fn until_told(mut self, args: &CellArgs, signals: &mut Signals) {
+        let mut told = self.succession.next(signals, || self.running.follow()).await;
         loop {
-            match self.succession.next(signals, || self.running.follow()).await {
+            match told {
+                // Nothing waits for a large file: what is told meanwhile ends the reading of it.
                 Told::Reload => {
-                    let take = async |fleet: Result<_, String>| {
-                        self.running.reload(fleet?).map_err(|error| error.to_string())
+                    let (file, cell) = (args.fleet.clone(), args.cell.clone());
+                    let mut next = pin!(self.succession.next(signals, || self.running.follow()));
+                    told = tokio::select! {
+                        biased;
+                        next = &mut next => next,
+                        loaded = process::beside(move || load(&file, &cell)) => {
+                            let take = async |fleet: Result<_, String>| {
+                                self.running.reload(fleet?).map_err(|error| error.to_string())
+                            };
+                            process::reload(&args.fleet, loaded, take).await;
+                            next.await
+                        }
                     };
-                    process::reload(&args.fleet, args.load(), take).await;
                 }
                 Told::Leave => return self.running.shutdown().await,
                 Told::Followed => {

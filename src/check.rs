@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anstream::println;
-use cofferdam_fleet::{Fleet, LimitMode, Plan};
+use cofferdam_fleet::{Fleet, LimitMode, Plan, SHOWN_PROBLEMS};
+
+use crate::process;
 
 /// Check a fleet file: exit code 0 when it can be used, 2 when not
 #[derive(Debug, clap::Args)]
@@ -16,8 +18,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let loaded = Fleet::load(&args.fleet)?;
-    for warning in &loaded.warnings {
+    for warning in loaded.warnings.iter().take(SHOWN_PROBLEMS) {
         println!("{}", warning.as_warning_in_file(&args.fleet));
+    }
+    match process::n_not_shown(&loaded) {
+        0 => {}
+        more => println!("{}: {more} more warnings", args.fleet.display()),
     }
     let fleet = &loaded.fleet;
     println!(

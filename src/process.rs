@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use cofferdam_fleet::{Fleet, FleetError, Loaded};
+use cofferdam_fleet::{Fleet, FleetError, Loaded, SHOWN_PROBLEMS};
 use cofferdam_telemetry::logs;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -136,9 +136,24 @@ fn raise_open_files() {
 
 /// Logs what is odd about a fleet file.
 pub(crate) fn warn(loaded: &Loaded, file: &Path) {
-    for warning in &loaded.warnings {
+    for warning in loaded.warnings.iter().take(SHOWN_PROBLEMS) {
         tracing::warn!("{}", warning.in_file(file));
     }
+    let more = n_not_shown(loaded);
+    if more > 0 {
+        tracing::warn!("{}: {more} more warnings", file.display());
+    }
+}
+
+/// How many warnings about a fleet file are only counted.
+pub(crate) fn n_not_shown(loaded: &Loaded) -> usize {
+    loaded.warnings.len().saturating_sub(SHOWN_PROBLEMS) + loaded.more_warnings
+}
+
+/// Reads or makes something on a thread that may block, so that nothing on this one waits for it.
+pub(crate) async fn beside<T: Send + 'static>(make: impl FnOnce() -> T + Send + 'static) -> T {
+    let made = tokio::task::spawn_blocking(make).await;
+    made.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
 }
 
 /// Hands a fleet that was read anew, or why it could not be, to `take`, and logs what came of it. A file that cannot be

@@ -187,5 +187,6 @@ async fn reload(router: &Router, path: &Path) {
             Err(error)
         }
     };
-    process::reload(path, Fleet::load(path), take).await;
+    let file = path.to_owned();
+    process::reload(path, process::beside(move || Fleet::load(&file)).await, take).await;
 }

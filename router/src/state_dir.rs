@@ -7,6 +7,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cofferdam_files::ReadError;
+
 /// The largest file that is read.
 const MAX_BYTES: u64 = 64 << 20;
 
@@ -41,15 +43,14 @@ impl StateDir {
         let told = |error: &dyn std::fmt::Display| {
             tracing::error!(%error, file = %path.display(), "state on disk cannot be read, and counts as none");
         };
-        match fs::metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-            Ok(found) if found.len() > MAX_BYTES => {
-                told(&format_args!("it has more than {MAX_BYTES} bytes"));
-                return None;
+        match cofferdam_files::read(&path, MAX_BYTES) {
+            Ok(bytes) => Some(bytes),
+            Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                told(&error);
+                None
             }
-            _ => {}
         }
-        fs::read(&path).inspect_err(|error| told(error)).ok()
     }
 
     /// Writes a file in the place of the one before. It is on the disk when this returns; whatever happens meanwhile, what is

@@ -57,6 +57,7 @@ mod placed;
 mod placement;
 mod plan;
 mod processes;
+mod reading;
 mod refusal_causes;
 mod regression;
 mod relayed;

@@ -89,10 +89,10 @@ fn kept_for_ever(settings: Settings) -> Settings {
 #[tokio::test]
 async fn a_cell_that_comes_back_elsewhere_is_asked_there_and_no_request_waits_for_where_it_was() {
     let has_vanished = Arc::<AtomicBool>::default();
-    let port = two_hosts(&has_vanished).await;
+    let (port, probes) = (two_hosts(&has_vanished).await, two_hosts(&has_vanished).await);
     let (leads, names) = Leads::to(2);
     let text = format!(
-        "fleet: test\ncells: [{{ id: cell-a, url: 'http://cell.test:{port}', probe: 'http://cell.test:{port}' }}]\n\
+        "fleet: test\ncells: [{{ id: cell-a, url: 'http://cell.test:{port}', probe: 'http://cell.test:{probes}' }}]\n\
          placement: {{ shard_size: 1 }}\n"
     );
     let router = TestRouter::with(&text, Settings { names, ..kept_for_ever(settings()) }, 1);

@@ -2,8 +2,9 @@
 
 use crate::tree::File;
 
-const WORDS: &[&str] = &["cofferdam-model"];
+const WORDS: &[&str] = &["cofferdam-files", "cofferdam-model"];
 const PARTS: &[&str] = &[
+    "cofferdam-files",
     "cofferdam-model",
     "cofferdam-fleet",
     "cofferdam-placement",
@@ -13,6 +14,7 @@ const PARTS: &[&str] = &[
     "cofferdam-telemetry",
 ];
 const PROCESSES: &[&str] = &[
+    "cofferdam-files",
     "cofferdam-model",
     "cofferdam-fleet",
     "cofferdam-placement",
@@ -26,6 +28,7 @@ const PROCESSES: &[&str] = &[
 
 /// Each crate of the product, and the crates of the product that it may import.
 const LAYERS: &[(&str, &[&str])] = &[
+    ("cofferdam-files", &[]),
     ("cofferdam-model", &[]),
     ("cofferdam-proxy", &[]),
     ("cofferdam-telemetry", &[]),

@@ -1,14 +1,12 @@
 //! A fleet that can be used: every value checked, every name resolved, every default filled in.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 
 use cofferdam_model::{FleetName, Revision, TenantId};
 use http::{HeaderName, Method};
 
 use crate::cells::Cells;
-use crate::node::{self, Node};
+use crate::node::{self, Findings, Node};
 use crate::plans::Plans;
 use crate::{
     Affinity, Ceiling, Cell, CellRules, Edge, FleetError, HealthRules, LimitRules, PlacementRules, Plan,
@@ -43,6 +41,8 @@ pub struct Loaded {
     pub fleet: Fleet,
     /// What works but is probably not meant, in the file's order.
     pub warnings: Vec<Problem>,
+    /// How many more there are.
+    pub more_warnings: usize,
 }
 
 /// The facts that routers and agents share.
@@ -85,16 +85,10 @@ impl Fleet {
     /// # Errors
     /// The file cannot be read, or has problems: all of them are in the error.
     pub fn load(path: &Path) -> Result<Loaded, FleetError> {
-        let read_error = |error| FleetError::Read { path: path.to_owned(), error };
-        let mut bytes = Vec::new();
-        // One byte more than may be there tells a file that is too large from one that just fits.
-        File::open(path)
-            .map_err(read_error)?
-            .take(MAX_FILE_BYTES + 1)
-            .read_to_end(&mut bytes)
-            .map_err(read_error)?;
-        let text = String::from_utf8(bytes).map_err(|error| read_error(io::Error::other(error)))?;
-        check(&text, path.parent().unwrap_or(Path::new(""))).map_err(|problems| in_file(path, problems))
+        let text = cofferdam_files::read_text(path, MAX_FILE_BYTES);
+        let text = text.map_err(|error| FleetError::Read { path: path.to_owned(), error: error.into() })?;
+        check(&text, path.parent().unwrap_or(Path::new("")))
+            .map_err(|(problems, more)| in_file(path, problems, more))
     }
 
     /// Checks the text of a fleet file; a `seed_file` is looked for in `base_dir`.
@@ -102,7 +96,7 @@ impl Fleet {
     /// # Errors
     /// The text has problems: all of them are in the error, under the name `fleet`.
     pub fn parse(text: &str, base_dir: &Path) -> Result<Loaded, FleetError> {
-        check(text, base_dir).map_err(|problems| in_file(Path::new("fleet"), problems))
+        check(text, base_dir).map_err(|(problems, more)| in_file(Path::new("fleet"), problems, more))
     }
 
     /// How many cells a tenant of `plan` has; those of no plan have as many as `placement.shard_size` says.
@@ -129,20 +123,23 @@ impl Fleet {
     }
 }
 
-fn in_file(path: &Path, problems: Vec<Problem>) -> FleetError {
-    FleetError::Problems { file: path.to_owned(), problems }
+fn in_file(path: &Path, problems: Vec<Problem>, more: usize) -> FleetError {
+    FleetError::Problems { file: path.to_owned(), problems, more }
 }
 
-fn check(text: &str, base_dir: &Path) -> Result<Loaded, Vec<Problem>> {
+/// The error has the problems, and how many more there are.
+fn check(text: &str, base_dir: &Path) -> Result<Loaded, (Vec<Problem>, usize)> {
+    let one = |problem| (vec![problem], 0);
     if text.len() as u64 > MAX_FILE_BYTES {
-        return Err(vec![Problem::of_file(format!("the file has more than {MAX_FILE_BYTES} bytes"))]);
+        return Err(one(Problem::of_file(format!("the file has more than {MAX_FILE_BYTES} bytes"))));
     }
-    let root = written::read(text).map_err(|problem| vec![problem])?;
+    let root = written::read(text).map_err(one)?;
     let file = node::File::new(text);
     let fleet = Fleet::read(&file.root(&root), base_dir);
-    match (fleet, file.findings()) {
-        (Some(fleet), (problems, warnings)) if problems.is_empty() => Ok(Loaded { fleet, warnings }),
-        (_, (problems, _)) => Err(problems),
+    let Findings { problems, more, warnings, more_warnings } = file.findings();
+    match fleet {
+        Some(fleet) if problems.is_empty() => Ok(Loaded { fleet, warnings, more_warnings }),
+        _ => Err((problems, more)),
     }
 }
 

@@ -60,7 +60,7 @@ pub use origin::{Origin, OriginError};
 pub use path::{has_ambiguous_dots, normal_path};
 pub use placement::{Choose, ChooseError, Inclusion, InclusionError, PlacementRules};
 pub use plans::{Bucket, MAX_BURST, MAX_IN_FLIGHT, Plan, PlanIndex};
-pub use problem::{FleetError, Problem};
+pub use problem::{FleetError, Problem, SHOWN_PROBLEMS};
 pub use quota::Quota;
 pub use retries::{RetryBudget, RetryShare};
 pub use routes::{Route, RouteIndex, Routes};

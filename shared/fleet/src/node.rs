@@ -20,9 +20,32 @@ use crate::{Problem, syntax};
 /// A file that is being checked: its text, and what was found so far.
 pub(crate) struct File<'d> {
     text: &'d str,
-    problems: RefCell<Vec<Problem>>,
-    warnings: RefCell<Vec<Problem>>,
+    problems: RefCell<Found>,
+    warnings: RefCell<Found>,
 }
+
+/// Problems or warnings, as many as are kept, and how many more there are.
+#[derive(Default)]
+struct Found {
+    kept: Vec<Problem>,
+    more: usize,
+}
+
+/// What was found in a file, each kind in the file's order.
+pub(crate) struct Findings {
+    pub(crate) problems: Vec<Problem>,
+    /// How many more problems there are.
+    pub(crate) more: usize,
+    pub(crate) warnings: Vec<Problem>,
+    pub(crate) more_warnings: usize,
+}
+
+/// The most problems that are kept, and the most warnings. The others are counted.
+const MAX_KEPT: usize = 1000;
+
+/// The longest part of a key that is shown, and the longest message, in characters.
+const MAX_KEY: usize = 200;
+const MAX_MESSAGE: usize = 1000;
 
 /// A key and its place in the file.
 #[derive(Clone)]
@@ -71,24 +94,44 @@ impl<'d> File<'d> {
         Node::new(self, root, String::new())
     }
 
-    /// The problems and the warnings, each in the file's order.
-    pub(crate) fn findings(&self) -> (Vec<Problem>, Vec<Problem>) {
+    /// What was found.
+    pub(crate) fn findings(&self) -> Findings {
         let (mut problems, mut warnings) = (self.problems.take(), self.warnings.take());
-        problems.sort();
-        warnings.sort();
-        (problems, warnings)
+        problems.kept.sort();
+        warnings.kept.sort();
+        Findings {
+            problems: problems.kept,
+            more: problems.more,
+            warnings: warnings.kept,
+            more_warnings: warnings.more,
+        }
+    }
+
+    /// Whether another problem would only be counted.
+    fn has_enough_problems(&self) -> bool {
+        self.problems.borrow().kept.len() >= MAX_KEPT
+    }
+}
+
+impl Found {
+    fn add(&mut self, problem: impl FnOnce() -> Problem) {
+        if self.kept.len() < MAX_KEPT {
+            self.kept.push(problem());
+        } else {
+            self.more += 1;
+        }
     }
 }
 
 impl Mark<'_> {
     /// Notes a problem here.
     pub(crate) fn refuse(&self, message: impl Display) {
-        self.file.problems.borrow_mut().push(self.problem(message));
+        self.file.problems.borrow_mut().add(|| self.problem(message));
     }
 
     /// Notes something that works but is probably not meant.
     pub(crate) fn warn(&self, message: impl Display) {
-        self.file.warnings.borrow_mut().push(self.problem(message));
+        self.file.warnings.borrow_mut().add(|| self.problem(message));
     }
 
     /// The line, from 1.
@@ -106,14 +149,22 @@ impl Mark<'_> {
             line: self.line(),
             column: self.place.column() as u32,
             key: self.key.clone(),
-            message: message.to_string(),
+            message: shortened(message.to_string(), MAX_MESSAGE),
         }
     }
 
     /// Escaped, since a quoted key may hold anything, line breaks included.
     fn child(&self, key: &str) -> String {
-        let key = key.escape_debug();
-        if self.key.is_empty() { key.to_string() } else { format!("{}.{key}", self.key) }
+        let key: String = key.escape_debug().take(MAX_KEY).collect();
+        if self.key.is_empty() { key } else { format!("{}.{key}", self.key) }
+    }
+}
+
+/// A text of at most so many characters.
+fn shortened(text: String, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text,
+        Some((end, _)) => format!("{}...", &text[..end]),
     }
 }
 
@@ -222,8 +273,11 @@ impl<'d> Node<'d> {
         entries.retain(|entry| {
             let is_known = known.contains(&entry.name);
             if !is_known {
-                let cut_short = syntax::key_without_colon(entry.name, known);
-                let near = cut_short.or_else(|| nearest(entry.name, known.iter().copied()));
+                // What is only counted needs no guess, and what is as long is no slip.
+                let is_guessed = !self.mark.file.has_enough_problems() && entry.name.len() <= MAX_KEY;
+                let guess = || nearest(entry.name, known.iter().copied());
+                let cut_short = syntax::key_without_colon(entry.name, known).filter(|_| is_guessed);
+                let near = cut_short.or_else(|| if is_guessed { guess() } else { None });
                 let hint = match (cut_short, near) {
                     (Some(_), _) => syntax::missing(entry.name),
                     (None, Some(near)) => format!("did you mean `{near}`?"),

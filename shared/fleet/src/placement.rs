@@ -1,7 +1,6 @@
 //! `placement`: the numbers that the table of shards is built from, the tenants that bypass it, and how routers choose among
 //! the cells of one shard.
 
-use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -296,7 +295,5 @@ fn read_seed(fields: &Fields<'_>, base_dir: &Path) -> Option<u64> {
 }
 
 fn read_short(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    std::fs::File::open(path)?.take(MAX_SEED_FILE).read_to_string(&mut text)?;
-    Ok(text)
+    Ok(cofferdam_files::read_text(path, MAX_SEED_FILE)?)
 }

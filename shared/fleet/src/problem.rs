@@ -27,13 +27,15 @@ pub enum FleetError {
         /// What the system said.
         error: std::io::Error,
     },
-    /// The file says something that cannot be used: every problem found, in the file's order.
-    #[error("{}", Lines { file, problems })]
+    /// The file says something that cannot be used: the problems that were found first, in the file's order.
+    #[error("{}", Lines { file, problems, more: *more })]
     Problems {
         /// The file's name, for display.
         file: PathBuf,
         /// At least one problem.
         problems: Vec<Problem>,
+        /// How many more there are.
+        more: usize,
     },
 }
 
@@ -68,18 +70,26 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Problems, one a line.
+/// The most problems of a file that are shown, and the most warnings.
+pub const SHOWN_PROBLEMS: usize = 20;
+
+/// Problems, one a line: the first ones, and how many more there are.
 struct Lines<'a> {
     file: &'a Path,
     problems: &'a [Problem],
+    more: usize,
 }
 
 impl fmt::Display for Lines<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, problem) in self.problems.iter().enumerate() {
+        for (at, problem) in self.problems.iter().take(SHOWN_PROBLEMS).enumerate() {
             let line_break = if at == 0 { "" } else { "\n" };
             write!(f, "{line_break}{}", problem.in_file(self.file))?;
         }
-        Ok(())
+        match self.problems.len().saturating_sub(SHOWN_PROBLEMS) + self.more {
+            0 => Ok(()),
+            1 => write!(f, "\n{}: 1 more problem", self.file.display()),
+            more => write!(f, "\n{}: {more} more problems", self.file.display()),
+        }
     }
 }

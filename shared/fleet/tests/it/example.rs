@@ -15,7 +15,7 @@ fn example() -> Loaded {
 
 #[test]
 fn the_example_loads_without_a_warning() {
-    let Loaded { fleet, warnings } = example();
+    let Loaded { fleet, warnings, .. } = example();
     assert_eq!(warnings, []);
     assert_eq!((fleet.name.as_str(), fleet.revision.0), ("acme-prod", 42));
     let ids: Vec<_> = fleet.cells.iter().map(|cell| cell.id.as_str()).collect();

@@ -28,12 +28,15 @@ pub(super) enum SecretError {
     Variable(String),
 }
 
+/// The largest file that a password is read from.
+const MAX_PASSWORD_FILE: u64 = 64 * 1024;
+
 impl Secret {
     /// The password. A file's last line end does not belong to it.
     pub(super) fn read(&self) -> Result<String, SecretError> {
         match self {
             Self::Given(password) => Ok(password.clone()),
-            Self::File(path) => match std::fs::read_to_string(path) {
+            Self::File(path) => match cofferdam_files::read_text(path, MAX_PASSWORD_FILE) {
                 Ok(text) => Ok(text.strip_suffix('\n').unwrap_or(&text).trim_end_matches('\r').to_owned()),
                 Err(error) => Err(SecretError::File { path: path.clone(), reason: error.to_string() }),
             },

@@ -1,10 +1,11 @@
 //! `cofferdam check`: whether a fleet file can be used, and what is wrong or worth a second look.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anstream::println;
-use cofferdam_fleet::{Fleet, LimitMode, Plan, SHOWN_PROBLEMS};
+use cofferdam_fleet::{Fleet, LimitMode, Plan, SHOWN_PROBLEMS, Source};
 
 use crate::process;
 
@@ -14,6 +15,10 @@ pub(crate) struct Args {
     /// The fleet file
     #[arg(long, env = "COFFERDAM_FLEET")]
     fleet: PathBuf,
+
+    /// Where the router serves clients: beyond loopback, the default of tenant.from deserves a second look
+    #[arg(long, env = "COFFERDAM_LISTEN", default_value = "127.0.0.1:7000")]
+    listen: SocketAddr,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -37,7 +42,22 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         counted(fleet.cell.classes.len(), "class", "classes"),
     );
     println!("{}: {}", args.fleet.display(), limits(fleet));
+    if let Some(warning) = trust_in_loopback(fleet, args.listen) {
+        println!("{}: warning: {warning}", args.fleet.display());
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The warning for a router that serves other machines and takes a tenant's name from its own machine: what ends TLS there speaks
+/// for every client. `None` where the file says whom to believe, or where `listen` is loopback.
+pub(crate) fn trust_in_loopback(fleet: &Fleet, listen: SocketAddr) -> Option<String> {
+    let is_default = fleet.tenant.sources == [Source::default()];
+    (is_default && !listen.ip().to_canonical().is_loopback()).then(|| {
+        format!(
+            "tenant.from is left out, so x-tenant-id is believed from loopback alone, and the router serves on {listen}: a proxy on \
+             the same machine passes every client's x-tenant-id on as its own word, and clients of other machines have no tenant"
+        )
+    })
 }
 
 /// What limits a tenant that the file does not name.

@@ -16,6 +16,7 @@ use cofferdam_proxy::serve::ServeLimits;
 use cofferdam_proxy::workers;
 use cofferdam_router::{Before, Endpoint, EndpointError, Listeners, Router, Settings, SharedStore};
 
+use crate::check;
 use crate::lasting;
 use crate::process::{self, ProcessArgs, Signals, Told};
 use crate::runtime::RuntimeArgs;
@@ -117,6 +118,9 @@ async fn serve(
     let wanted = Wanted { role: "router", data, n_workers, admin, probes };
     let sockets = args.sockets.open(&wanted, passed).await?;
     let bound = sockets.bound()?;
+    if let Some(warning) = check::trust_in_loopback(&fleet, bound.data) {
+        tracing::warn!("{warning}");
+    }
     let mut succession = sockets.succession;
     let listeners = Listeners { data: sockets.data, admin: sockets.admin, probes: Some(sockets.probes) };
     let settings = Settings {

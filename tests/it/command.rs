@@ -100,6 +100,25 @@ fn every_problem_and_every_warning_starts_with_its_place() {
 }
 
 #[test]
+fn check_warns_of_the_default_tenant_source_beyond_loopback() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fleet.yaml");
+    let warns = |text: &str, listen: &str| {
+        std::fs::write(&file, text).unwrap();
+        let output = run(&["check", "--fleet", file.to_str().unwrap(), "--listen", listen]);
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap().contains("warning: tenant.from is left out")
+    };
+    assert!(warns(TWO_CELLS, "0.0.0.0:7000"));
+    assert!(warns(TWO_CELLS, "[::]:7000"));
+    assert!(!warns(TWO_CELLS, "127.0.0.1:7000"));
+    assert!(!warns(TWO_CELLS, "[::1]:7000"));
+    let named =
+        format!("{TWO_CELLS}tenant: {{ from: [{{ host: {{ pattern: '{{tenant}}.app.example' }} }}] }}\n");
+    assert!(!warns(&named, "0.0.0.0:7000"));
+}
+
+#[test]
 fn check_says_what_is_wrong_and_where_and_exits_with_2() {
     // P55: a queue without a bound.
     // The caret stands before what is wrong, all on the file's third line.

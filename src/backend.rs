@@ -24,6 +24,9 @@ use axum::{Json, Router};
 use cofferdam_model::headers;
 use cofferdam_proxy::guard::{End, Guarded, OnEnd};
 use cofferdam_proxy::listen;
+use cofferdam_telemetry::aside::Aside;
+use cofferdam_telemetry::probes::Probes;
+use cofferdam_telemetry::prometheus_client::registry::Registry;
 use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -55,6 +58,10 @@ pub(crate) struct Args {
     /// Where requests come in: an address and a port, or unix:/path
     #[arg(long, env = "COFFERDAM_LISTEN", default_value = "127.0.0.1:7200")]
     listen: Place,
+
+    /// Where /healthz, /readyz and /metrics are; without this they are nowhere
+    #[arg(long, env = "COFFERDAM_PROBE_LISTEN")]
+    probe_listen: Option<SocketAddr>,
 
     /// The name that its answers show
     #[arg(long, default_value = "backend")]
@@ -91,6 +98,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             let _ = left.await;
         };
         let sample = Sample::new(&args.name, args.allow_poison);
+        let mut aside = Aside::default();
+        if let Some(address) = args.probe_listen {
+            let listener = listen::one(address).with_context(|| format!("could not listen on {address}"))?;
+            aside.serve(listener, Probes::new(Registry::default(), || Ok(())).routes());
+        }
         let served = match &args.listen {
             Place::Tcp(address) => {
                 let listener =

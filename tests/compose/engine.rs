@@ -39,3 +39,8 @@ pub(crate) fn run(command: &mut Command) -> Result<String, String> {
 pub(crate) fn must(command: &mut Command) -> String {
     run(command).unwrap_or_else(|error| panic!("{error}"))
 }
+
+/// A container's health, as the engine sees it.
+pub(crate) fn health(container: &str) -> String {
+    must(Command::new("docker").args(["inspect", "--format", "{{.State.Health.Status}}", container]))
+}

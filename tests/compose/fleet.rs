@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tempfile::TempDir;
 use tokio::net::TcpStream;
 
-use crate::engine::{compose, must, run};
+use crate::engine::{self, compose, must, run};
 use crate::support::eventually;
 use crate::support::metrics::scrape;
 use crate::support::raw::{self, with_fields};
@@ -22,7 +24,12 @@ const NAME: &str = "cofferdam-test-";
 #[derive(Debug)]
 pub(crate) struct Fleet {
     name: String,
+    /// A copy of `deploy`, whose files may be edited.
+    folder: TempDir,
 }
+
+/// How many fleets this process has made.
+static N_MADE: AtomicUsize = AtomicUsize::new(0);
 
 /// Where a fleet is found on loopback.
 #[derive(Debug, Clone, Copy)]
@@ -41,12 +48,46 @@ pub(crate) struct PublishedRouter {
 impl Fleet {
     /// Makes the images that are not there, and starts every container.
     pub(crate) fn up() -> Self {
-        sweep();
-        must(&mut Command::new(format!("{ROOT}/deploy/offline-images.sh")));
-        let fleet = Self { name: format!("{NAME}{}", std::process::id()) };
-        fleet.build();
+        let fleet = Self::built();
         must(fleet.compose().args(["up", "--detach", "--no-build"]));
         fleet
+    }
+
+    /// Makes the images that are not there, and starts nothing.
+    pub(crate) fn built() -> Self {
+        sweep();
+        must(&mut Command::new(format!("{ROOT}/deploy/offline-images.sh")));
+        let nth = N_MADE.fetch_add(1, Ordering::SeqCst);
+        let folder = tempfile::tempdir().unwrap();
+        must(Command::new("cp").args(["-r", &format!("{ROOT}/deploy")]).arg(folder.path()));
+        // The containers have another user.
+        must(Command::new("chmod").args(["-R", "a+rX"]).arg(folder.path()));
+        let fleet = Self { name: format!("{NAME}{}-{nth}", std::process::id()), folder };
+        fleet.build();
+        fleet
+    }
+
+    /// The image's name, which is the project's as well.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Puts an edited fleet file in the place of the one that the containers see, as an editor does.
+    pub(crate) fn edit(&self, edit: impl FnOnce(&str) -> String) {
+        let at = |name: &str| self.folder.path().join("deploy/compose").join(name);
+        let text = std::fs::read_to_string(at("fleet.yaml")).unwrap();
+        std::fs::write(at("next"), edit(&text)).unwrap();
+        std::fs::rename(at("next"), at("fleet.yaml")).unwrap();
+    }
+
+    /// What a service's containers have logged.
+    pub(crate) fn logs(&self, service: &str) -> String {
+        must(self.compose().args(["logs", "--no-color", service]))
+    }
+
+    /// The health of a service's container, as the engine sees it.
+    pub(crate) fn health(&self, service: &str) -> String {
+        engine::health(&must(self.compose().args(["ps", "-q", service])))
     }
 
     /// The image of the binary under test. Where Debian 12 cannot run that, the image is built from source.
@@ -101,9 +142,14 @@ impl Fleet {
         must(self.compose().args(["port", service, &port.to_string()])).parse().unwrap()
     }
 
+    fn file(&self) -> String {
+        let copy = self.folder.path().join("deploy/compose.yaml");
+        copy.to_str().unwrap().to_owned()
+    }
+
     fn compose(&self) -> Command {
         let mut command = compose();
-        command.args(["--project-name", &self.name, "--file", &format!("{ROOT}/deploy/compose.yaml")]);
+        command.args(["--project-name", &self.name, "--file", &self.file()]);
         command.env("COFFERDAM_IMAGE", &self.name);
         // It is the counting that is tested, and not how fast a busy machine is.
         command.env("COFFERDAM_STORE_BUDGET", "2s");
@@ -143,9 +189,11 @@ fn sweep() {
     let listed = [&containers[..], &images].map(|arguments| must(Command::new("docker").args(arguments)));
     let names: BTreeSet<_> = listed.iter().flat_map(|listed| listed.lines()).collect();
     for name in names {
-        let process = name.strip_prefix(NAME).map(|id| format!("/proc/{id}"));
-        if process.is_some_and(|process| !Path::new(&process).exists()) {
-            Fleet { name: name.to_owned() }.down();
+        let id = name.strip_prefix(NAME).map(|of| of.split('-').next().unwrap_or_default());
+        if id.is_some_and(|id| !Path::new(&format!("/proc/{id}")).exists()) {
+            let folder = tempfile::tempdir().unwrap();
+            must(Command::new("cp").args(["-r", &format!("{ROOT}/deploy")]).arg(folder.path()));
+            drop(Fleet { name: name.to_owned(), folder });
         }
     }
 }

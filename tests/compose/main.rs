@@ -5,6 +5,7 @@
 
 mod engine;
 mod fleet;
+mod image;
 mod routers;
 
 #[allow(dead_code, reason = "these tests need only a part of what the integration tests stand on")]

@@ -3,6 +3,7 @@
 
 mod circles;
 mod files;
+mod image;
 mod imports;
 mod layers;
 mod patterns;

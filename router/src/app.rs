@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::panic;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use cofferdam_fleet::Fleet;
@@ -76,6 +77,9 @@ pub enum StartError {
     #[error("could not start")]
     Io(#[from] io::Error),
 }
+
+/// How long the store has to take back what a router that stops holds on loan.
+const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
 /// A running router.
 #[derive(Debug)]
@@ -304,6 +308,10 @@ impl Router {
             let _ = ended.await;
         }
         self.drain.advance(Phase::Cut);
+        if let Some(shared) = &self.shared {
+            // A store that does not answer forgets this router by itself.
+            let _ = tokio::time::timeout(LEAVE_WITHIN, shared.leave()).await;
+        }
         self.control.shutdown().await;
         if !self.settings.refusals_every.is_zero() {
             self.refusals.tell();

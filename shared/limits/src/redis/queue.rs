@@ -14,6 +14,8 @@ pub(super) enum Item<T> {
     Subject(Arc<T>),
     /// Somebody who waits until everything was said.
     Settle(oneshot::Sender<()>),
+    /// All that idles is to go back first.
+    Leave(oneshot::Sender<()>),
 }
 
 /// Where they are put. It is at most as long as there are some, since each is in it once.
@@ -57,9 +59,18 @@ impl<T: Queueable> Queue<T> {
 
     /// Asks to be told once everything that is to be said has been said, and was heard.
     pub(super) fn settle(&self) -> oneshot::Receiver<()> {
+        self.ask(Item::Settle)
+    }
+
+    /// Asks to be told once all that idles has gone back, and everything else has been said and was heard.
+    pub(super) fn leave(&self) -> oneshot::Receiver<()> {
+        self.ask(Item::Leave)
+    }
+
+    fn ask(&self, item: impl FnOnce(oneshot::Sender<()>) -> Item<T>) -> oneshot::Receiver<()> {
         let (done, is_done) = oneshot::channel();
         // Where nobody takes anything out, the answer is that nobody answers.
-        let _ = self.0.send(Item::Settle(done));
+        let _ = self.0.send(item(done));
         is_done
     }
 }

@@ -152,6 +152,12 @@ impl RedisStore {
         // An error says that nobody calls the store any more.
         let _ = self.0.table.queue().settle().await;
     }
+
+    /// Gives back what idles on loan, and waits until the store was told, or cannot be. Call it when nothing is in flight any
+    /// more: what this process leaves behind is nobody's until its session ends.
+    pub async fn leave(&self) {
+        let _ = self.0.table.queue().leave().await;
+    }
 }
 
 impl LimitStore for RedisStore {

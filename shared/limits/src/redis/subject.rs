@@ -125,6 +125,14 @@ impl Subject {
         }
     }
 
+    /// Has the next call, which comes soon, give back all that idles; nothing is kept idle until `until_us`.
+    pub(super) fn return_idle(&self, until_us: u64) {
+        self.permits.contest.ask(until_us);
+        self.tokens.lease.contest.ask(until_us);
+        self.more().iter().for_each(|meter| meter.lease.contest.ask(until_us));
+        self.call_soon();
+    }
+
     /// Whether the store grants nothing yet, because it lost what it knew.
     #[inline]
     pub(super) fn is_learning(&self, now_us: u64) -> bool {

@@ -138,6 +138,12 @@ impl Syncer {
             match item {
                 Item::Subject(subject) => batch.push(subject),
                 Item::Settle(done) => self.settling.push(done),
+                Item::Leave(done) => {
+                    self.settling.push(done);
+                    let terms = &self.core.terms;
+                    let until_us = terms.contended_until_us(terms.clock.now_us());
+                    self.watched.iter().for_each(|subject| subject.return_idle(until_us));
+                }
             }
             next = if batch.len() < MAX_SUBJECTS { self.queued.next_now() } else { None };
         }

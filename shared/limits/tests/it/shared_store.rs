@@ -155,6 +155,14 @@ impl HeldServer {
         set.arg("SETUSER").arg("default").arg("resetchannels").exec(&mut self.connection.lock()).unwrap();
     }
 
+    /// When the permits of `session` end in the store.
+    pub(crate) fn permits_end_us(&self, tenant: &TenantId, session: &str) -> u64 {
+        let mut asked = cmd("HGET");
+        asked.arg(self.fleet.permits(tenant).as_str()).arg(session);
+        let field: String = asked.query(&mut self.connection.lock()).unwrap();
+        field.split(':').nth(1).unwrap().parse().unwrap()
+    }
+
     /// The level of a tenant's bucket, in parts of a token.
     pub(crate) fn level(&self, tenant: &TenantId) -> i64 {
         let mut asked = cmd("HGET");

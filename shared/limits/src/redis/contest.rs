@@ -8,7 +8,7 @@ use super::reply::Contention;
 /// A contended limit is worth so many calls at once, and one more each time that this has passed. Beyond that it is asked for in
 /// blocks and at intervals, so that a tenant at its limit costs the store no more than that.
 const CALLS: u64 = 250;
-const CALL_EVERY_US: u64 = 40_000;
+const CALL_EVERY_US: u64 = 80_000;
 
 /// Whether others compete for one limit.
 #[derive(Debug, Default)]
@@ -116,7 +116,7 @@ mod tests {
     fn calls_because_of_a_contest_have_a_bound() {
         let (contest, now_us) = (Contest::default(), 1_790_000_000_000_000);
         assert_eq!((0..1_000).filter(|_| contest.pay(now_us)).count() as u64, CALLS);
-        assert_eq!((0..1_000).filter(|_| contest.pay(now_us + 1_000_000)).count(), 25);
+        assert_eq!((0..1_000).filter(|_| contest.pay(now_us + 1_000_000)).count(), 12);
         assert!(!contest.pay(now_us), "a clock that went back gives nothing");
         assert!(contest.pay(now_us + CALL_EVERY_US), "and costs no more than the bound");
     }

@@ -13,12 +13,12 @@ local function ends_at(expires, call)
 end
 
 -- Keeps what is left of an account that has ended, or drops it one TTL later.
-local function bury(accounts, name, grave, is_new, call)
+local function bury(accounts, name, grave, has_changed, call)
   if grave.ends + call.ttl <= call.now then
     accounts.drop[#accounts.drop + 1] = name
     return
   end
-  if is_new then
+  if has_changed then
     accounts.set[#accounts.set + 1] = name
     accounts.set[#accounts.set + 1] = 'd:' .. text(grave.outstanding) .. ':' .. text(grave.spent) .. ':' .. text(grave.seq)
       .. ':' .. text(grave.ends)
@@ -72,7 +72,7 @@ local function read_accounts(op, call)
       account.ends = ends_at(tonumber(expires), call)
       if is_dead then
         account.ends = math.min(account.ends, call.now)
-        bury(accounts, name, account, false, call)
+        bury(accounts, name, account, account.ends < tonumber(expires), call)
       else
         accounts.list[#accounts.list + 1] = account
         if account.ends <= call.now then

@@ -177,6 +177,6 @@ async fn without_leave_there_is_nowhere_to_ask_for_a_drill() {
     let cell = Drilled::start(&[]).await;
     let output = cell.drill("hang --tenant acme --for 1m").await;
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && said.contains("was it started with --allow-drills?"), "{said}");
+    assert!(!output.status.success() && said.contains("with as its --admin beside --allow-drills"), "{said}");
     assert_eq!(cell.status("/").await, 200);
 }

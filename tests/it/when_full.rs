@@ -137,7 +137,7 @@ async fn a_dependency_that_fails_is_left_alone_until_one_has_tried_it_and_the_re
         assert_eq!(ask(&fleet, "/db").await.status(), 500);
     }
     let open = ask(&fleet, "/db").await;
-    assert_eq!((open.status(), open.problem().as_str()), (503, "cell_class"));
+    assert_eq!((open.status(), open.problem().as_str()), (503, "dependency_breaker_open"));
     assert_eq!(ask(&fleet, "/db/page").await.text(), "later");
     assert_eq!(ask(&fleet, "/").await.text(), "one");
     assert_eq!(fleet.cells[1].backend.seen().len(), 0, "the other cell needs the same");

@@ -22,7 +22,7 @@ async fn admin(shown: Vec<Value>) -> Scripted {
                 view[name] = value.clone();
             }
         }
-        Play::Answer(answer("200 OK", "", &view.to_string()))
+        Play::Answer(answer("200 OK", "content-type: application/json\r\n", &view.to_string()))
     })
     .await
 }

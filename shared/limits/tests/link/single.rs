@@ -166,8 +166,11 @@ async fn a_replica_is_not_taken_for_a_server_and_one_that_becomes_one_is_left() 
     follow.arg("127.0.0.1").arg(master.port()).exec(&mut server.connect()).unwrap();
     let error = spend(&link, "acme").await.unwrap_err();
     assert!(error.changed_nothing(), "{error:?}");
-    eventually("a reason", async || link.state().last_error.is_some_and(|error| error.contains("replica")))
-        .await;
+    eventually("the connection to end, with a reason", async || {
+        let state = link.state();
+        !state.is_connected() && state.last_error.is_some_and(|error| error.contains("replica"))
+    })
+    .await;
     assert_eq!(spend(&link, "acme").await, Err(LinkError::NotConnected));
     let mut lead = ::redis::cmd("REPLICAOF");
     lead.arg("NO").arg("ONE").exec(&mut server.connect()).unwrap();

@@ -135,6 +135,7 @@ fn nothing_is_left(cell: &Compartments, callers: &Callers) {
 
 #[tokio::test(start_paused = true)]
 async fn races_in_one_thread_leave_nothing_held() {
+    let mut told_in_line = 0;
     for n in 0..CELLS {
         let (cell, callers) = (Compartments::new(layout(0)), Arc::new(Callers::default()));
         let calling = (0..50).map(|seed| {
@@ -159,8 +160,10 @@ async fn races_in_one_thread_leave_nothing_held() {
         changing.abort();
         nothing_is_left(&cell, &callers);
         assert!(cell.snapshot().classes.iter().all(|class| class.timeouts > 0));
-        assert!(callers.told_in_line.load(SeqCst) > 0, "somebody waited as it ended");
+        told_in_line += callers.told_in_line.load(SeqCst);
     }
+    // Whether one waits in the moment that a single cell closes is chance: tables hash tenants by seeds of their own.
+    assert!(told_in_line > 0, "somebody waited as one of them ended");
 }
 
 #[test]

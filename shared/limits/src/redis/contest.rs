@@ -7,7 +7,7 @@ use super::reply::Contention;
 
 /// A contended limit is worth so many calls at once, and one more each time that this has passed. Beyond that it is asked for in
 /// blocks and at intervals, so that a tenant at its limit costs the store no more than that.
-const CALLS: u64 = 250;
+const CALLS: u64 = 200;
 const CALL_EVERY_US: u64 = 80_000;
 
 /// Whether others compete for one limit.
